@@ -1,0 +1,53 @@
+//! What a compiler leaves behind: named byte strings, enough to load the kernel again.
+
+use std::sync::Arc;
+
+/// A compiled kernel as bytes: a binary, and beside it whatever its backend wants to keep.
+///
+/// Cheap to clone: the bytes are shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    members: Vec<Member>,
+}
+
+/// One named part of an [`Artifact`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// A plain file name: no separator, no `..`.
+    pub name: String,
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+impl Artifact {
+    /// An artifact of a single member. The first member is the one that is loaded.
+    #[must_use]
+    pub fn new(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self { members: vec![Member { name: name.into(), bytes: bytes.into() }] }
+    }
+
+    /// The same with one more member behind the others.
+    #[must_use]
+    pub fn with_member(mut self, name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
+        self.members.push(Member { name: name.into(), bytes: bytes.into() });
+        self
+    }
+
+    /// All members, the binary first.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The bytes of the member of that name.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&[u8]> {
+        self.members.iter().find(|member| member.name == name).map(|member| &*member.bytes)
+    }
+
+    /// The bytes of the first member: what the loader gets.
+    #[must_use]
+    pub fn binary(&self) -> &[u8] {
+        self.members.first().map_or(&[], |member| &member.bytes)
+    }
+}

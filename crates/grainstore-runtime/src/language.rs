@@ -1,0 +1,87 @@
+//! The languages in which a kernel may be written.
+
+use std::fmt;
+
+/// What a kernel's source is written in. Text, but for [`Language::SpirV`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Language {
+    /// C, for the host backend.
+    C,
+    /// OpenCL C.
+    OpenClC,
+    /// CUDA C++.
+    CudaCpp,
+    /// HIP C++.
+    HipCpp,
+    /// The WebGPU shading language.
+    Wgsl,
+    /// The OpenGL shading language.
+    Glsl,
+    /// SPIR-V words, little-endian.
+    SpirV,
+    /// The Metal shading language.
+    Msl,
+    /// NVIDIA's portable assembly.
+    Ptx,
+}
+
+impl Language {
+    /// Every language, in the order of the declaration.
+    pub const ALL: [Self; 9] = [
+        Self::C,
+        Self::OpenClC,
+        Self::CudaCpp,
+        Self::HipCpp,
+        Self::Wgsl,
+        Self::Glsl,
+        Self::SpirV,
+        Self::Msl,
+        Self::Ptx,
+    ];
+
+    /// The name used in keys and manifests.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::OpenClC => "opencl-c",
+            Self::CudaCpp => "cuda-c++",
+            Self::HipCpp => "hip-c++",
+            Self::Wgsl => "wgsl",
+            Self::Glsl => "glsl",
+            Self::SpirV => "spir-v",
+            Self::Msl => "msl",
+            Self::Ptx => "ptx",
+        }
+    }
+
+    /// The language of that name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| language.name() == name)
+    }
+
+    /// The language that a file's extension (without its dot) says, if it says one.
+    #[must_use]
+    pub fn from_extension(extension: &str) -> Option<Self> {
+        Some(match extension {
+            "c" => Self::C,
+            "cl" => Self::OpenClC,
+            "cu" => Self::CudaCpp,
+            "hip" => Self::HipCpp,
+            "wgsl" => Self::Wgsl,
+            "comp" | "glsl" => Self::Glsl,
+            "spv" => Self::SpirV,
+            "metal" => Self::Msl,
+            "ptx" => Self::Ptx,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,93 @@
+//! Where artifacts are kept beyond this process: the trait that every store implements.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use grainstore::KernelKey;
+
+use crate::Artifact;
+
+/// A place for artifacts. The runtime asks its stores in order, nearest first.
+///
+/// All calls may block on I/O; the runtime makes them from the thread that builds, under no lock.
+pub trait Store: Send + Sync + 'static {
+    /// A short name for messages and figures: `disk`, `remote`.
+    fn name(&self) -> &str;
+
+    /// The artifact of this key, verified, or `None`. What is there but not whole is `None`.
+    ///
+    /// # Errors
+    /// When the place cannot be reached or read. The runtime then goes on without it.
+    fn get(&self, key: &KernelKey) -> Result<Option<Artifact>, StoreError>;
+
+    /// Keeps this artifact under this key; what was there is replaced in one step.
+    ///
+    /// # Errors
+    /// When it cannot be kept. The runtime then goes on without it.
+    fn put(
+        &self,
+        key: &KernelKey,
+        artifact: &Artifact,
+        facts: &BuildFacts,
+    ) -> Result<(), StoreError>;
+
+    /// Called when a loader said that this key's artifact is invalid. A store of this machine
+    /// removes it; a store that others share does nothing.
+    ///
+    /// # Errors
+    /// When it should have been removed and could not be.
+    fn discard(&self, key: &KernelKey) -> Result<(), StoreError>;
+}
+
+/// What is known of a build, kept beside its artifact.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuildFacts {
+    /// How long the compiler took.
+    pub compile_time: Option<Duration>,
+}
+
+impl BuildFacts {
+    /// The facts of a build that took this long.
+    #[must_use]
+    pub fn took(compile_time: Duration) -> Self {
+        Self { compile_time: Some(compile_time) }
+    }
+}
+
+/// Why a store could not do its work. Never fatal to a build.
+#[derive(Debug)]
+pub struct StoreError {
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl StoreError {
+    /// A failure in words: what was tried, where, and what to do about it.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), source: None }
+    }
+
+    /// The same with the error that caused it.
+    #[must_use]
+    pub fn with_source(
+        message: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self { message: message.into(), source: Some(source.into()) }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,7 @@
+//! The cache of compiled GPU kernels.
+
+mod device;
+mod key;
+
+pub use device::{DeviceId, Family, Framework};
+pub use key::KernelKey;
