@@ -44,6 +44,17 @@ pub trait Backend: Send + Sync + 'static {
     /// [`BackendError::Missing`] where there is no compiler.
     fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError>;
 
+    /// The toolchain as it goes into the key of this spec: [`toolchain`](Self::toolchain), and with
+    /// it whatever this spec's options have the compiler look up, such as the processor that
+    /// `-march=native` stands for. The default adds nothing.
+    ///
+    /// # Errors
+    /// As [`toolchain`](Self::toolchain).
+    fn toolchain_for(&self, target: &Target, spec: &KernelSpec) -> Result<Toolchain, BackendError> {
+        let _ = spec;
+        self.toolchain(target)
+    }
+
     /// Compiles and loads. The artifact, if there is one, is all that [`load`](Self::load) needs in
     /// another process.
     ///

@@ -4,6 +4,7 @@ mod artifact;
 mod backend;
 mod error;
 mod language;
+mod seal;
 mod spec;
 mod store;
 
