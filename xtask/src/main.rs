@@ -1,2 +1,39 @@
-//! placeholder
-fn main() {}
+//! The project's own commands: `cargo xtask check` and `cargo xtask test`.
+//!
+//! A command is a file of its own: it runs steps, notes how each went in a [`report::Report`], and
+//! the report is printed at the end. What could not run is listed with the reason.
+
+mod check;
+mod packages;
+mod report;
+mod shell;
+mod test;
+mod tools;
+mod tree;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  check   format, lints, documentation, licences, unused dependencies, the look of the tree
+  test    installs what the tests need and this machine lacks, where it can, and runs all of them";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let report = match arguments.as_slice() {
+        ["check"] => check::run(),
+        ["test"] => test::run(),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    report.print();
+    if report.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
