@@ -1,1 +1,55 @@
-//! placeholder
+//! Compiled kernels on disk, verified whenever they are read.
+//!
+//! An [`ArtifactStore`] keeps [`Group`]s of named members under keys, one file each, in a private
+//! folder that any number of threads and processes may use at once:
+//!
+//! - What is read is verified before anybody sees it: length, digest, fingerprint and key. A file
+//!   that was cut, flipped, emptied or renamed is a miss, is counted, and is replaced by the next
+//!   put. [`parse`] does this, a pure function over bytes.
+//! - A file appears under its name in one step or not at all, whatever kills its writer.
+//! - Loading an artifact runs its code, so the folder is private, and a file is only read if it, its
+//!   folder and the folders above could have been changed by nobody but this user and root.
+//! - Where the disk fails, is full or is not there, calls give an [`Error`] that says what to do,
+//!   and a caller who can compile goes on without.
+//!
+//! ```
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! use grainstore::KernelKey;
+//! use grainstore_artifacts::{ArtifactStore, Group};
+//!
+//! let store = ArtifactStore::open(folder)?; // or `open_default()`: the user's cache folder
+//! let key = KernelKey::builder("saxpy").target("sm_90a").toolchain("nvrtc 12.9.86")
+//!     .language("cuda-c++").source("__global__ void saxpy() {}").build()?;
+//! assert!(store.get(&key)?.is_none());
+//! store.put(&key, &Group::new("saxpy.cubin", vec![1, 2, 3]))?;
+//! assert_eq!(store.get(&key)?.unwrap().binary(), [1, 2, 3]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The format of the files is described byte by byte in the project's `docs/artifact-format.md`.
+//!
+//! # Features
+//! - `runtime` (default): the store is a `grainstore_runtime::Store`. Without it, this crate
+//!   depends on `grainstore` alone.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod folder;
+mod format;
+mod group;
+mod key;
+mod location;
+#[cfg(feature = "runtime")]
+mod runtime;
+mod store;
+mod trust;
+
+pub use error::Error;
+pub use format::{Entry, Fields, Rejection, VERSION, encode, parse};
+pub use group::{Group, MAX_MEMBERS, MAX_METADATA, MAX_NAME, Member, Refusal};
+pub use key::EntryKey;
+pub use location::{VARIABLE, default_folder};
+pub use store::{ArtifactStore, Found, Statistics};
+pub use trust::Distrust;

@@ -1,0 +1,188 @@
+//! A folder as an open descriptor, and the files in it relative to that.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::way;
+use crate::Error;
+use crate::trust::{Distrust, Place, Standing, judge};
+
+const OPEN_FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// `NONBLOCK`: a named pipe in a file's place must not hang the one who opens it.
+const OPEN_FILE: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+const CREATE_FILE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// A folder that is trusted, open.
+///
+/// Names are relative to it, and may have one folder before the file: `ab/abcd.grain`. They are
+/// made by the store and never by its users.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+impl Folder {
+    /// The folder at this path, made with all above it if it is missing, and the folder `name` in
+    /// it, likewise.
+    pub(crate) fn open(path: &Path, name: &str) -> Result<Self, Error> {
+        let path = way::walk(path, me())?;
+        let above = rustix::fs::openat(CWD, &path, OPEN_FOLDER, Mode::empty())
+            .map_err(|errno| Error::io("open", &path)(errno.into()))?;
+        let above = Self { path, handle: above };
+        above.check_itself()?;
+
+        let path = above.path.join(name);
+        // First open, then make: a store on a read-only file system is there already.
+        let open = || rustix::fs::openat(&above.handle, name, OPEN_FOLDER, Mode::empty());
+        let handle = match open() {
+            Err(Errno::NOENT) => {
+                above.make_folder(name).map_err(Error::io("create", &path))?;
+                open()
+            }
+            opened => opened,
+        };
+        let handle = handle.map_err(|errno| above.failed("open", name, errno))?;
+        let folder = Self { path, handle };
+        folder.check_itself()?;
+        Ok(folder)
+    }
+
+    /// Where it is, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of a file, if there is one and it is trusted.
+    ///
+    /// Everything is judged on what is open: this folder and the file by their descriptors. The
+    /// folder between them is judged by its name, after the file was opened through it: only those
+    /// who are trusted can give that name to another folder, since this one is trusted.
+    pub(crate) fn read(&self, name: &str) -> Result<Option<Bytes>, Error> {
+        let file = match rustix::fs::openat(&self.handle, name, OPEN_FILE, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(self.failed("open", name, errno)),
+        };
+        self.check_itself()?;
+        if let Some((between, _)) = name.split_once('/') {
+            let stat = rustix::fs::statat(&self.handle, between, AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|errno| self.failed("look at", between, errno))?;
+            self.check(between, Place::Folder, &stat)?;
+        }
+        let stat = rustix::fs::fstat(&file).map_err(|errno| self.failed("look at", name, errno))?;
+        self.check(name, Place::File, &stat)?;
+        match read_all(&file, stat.st_size as u64) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) => Err(Error::io("read", self.path.join(name))(error)),
+        }
+    }
+
+    /// A file that was not there before, for this user alone.
+    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
+        let mode = Mode::RUSR | Mode::WUSR;
+        Ok(rustix::fs::openat(&self.handle, name, CREATE_FILE, mode)?.into())
+    }
+
+    /// A folder for this user alone. It may be there already.
+    pub(crate) fn make_folder(&self, name: &str) -> io::Result<()> {
+        match rustix::fs::mkdirat(&self.handle, name, Mode::RWXU) {
+            Err(errno) if errno != Errno::EXIST => Err(errno.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a file another name, in one step. What had that name is gone with it.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+    }
+
+    /// Removes a file. Says whether there was one.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<bool> {
+        match rustix::fs::unlinkat(&self.handle, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The files in the folder `name`, as names relative to this one, with the time of their last
+    /// change.
+    pub(crate) fn files(
+        &self,
+        name: &str,
+    ) -> io::Result<impl Iterator<Item = (String, SystemTime)>> {
+        let handle = rustix::fs::openat(&self.handle, name, OPEN_FOLDER, Mode::empty())?;
+        let names = Dir::new(handle)?.filter_map(Result::ok);
+        Ok(names.filter_map(move |found| {
+            let path = format!("{name}/{}", found.file_name().to_str().ok()?);
+            // One that vanishes meanwhile is not there.
+            let stat =
+                rustix::fs::statat(&self.handle, path.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+            (!is_folder).then(|| (path, modified(&stat)))
+        }))
+    }
+
+    fn check_itself(&self) -> Result<(), Error> {
+        let stat =
+            rustix::fs::fstat(&self.handle).map_err(|errno| self.failed("look at", "", errno))?;
+        self.check("", Place::Folder, &stat)
+    }
+
+    fn check(&self, name: &str, place: Place, stat: &Stat) -> Result<(), Error> {
+        judge(place, Standing::from(stat), me())
+            .map_err(|distrust| Error::Untrusted { path: self.path.join(name), distrust })
+    }
+
+    fn failed(&self, what: &'static str, name: &str, errno: Errno) -> Error {
+        let path = self.path.join(name);
+        // How the system says that `NOFOLLOW` met a link, or `DIRECTORY` something else than one.
+        if errno == Errno::LOOP {
+            return Error::Untrusted { path, distrust: Distrust::Link };
+        }
+        Error::io(what, path)(errno.into())
+    }
+}
+
+fn me() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn modified(stat: &Stat) -> SystemTime {
+    let seconds = u64::try_from(stat.st_mtime).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds)
+}
+
+/// Reads a file into one buffer of just its size: no byte is copied or cleared before.
+///
+/// A file that has grown is cut at its old size, one that has shrunk ends early; both fail the
+/// digest. (Artifacts are replaced and never changed, so somebody else would have done it.)
+fn read_all(file: &OwnedFd, size: u64) -> io::Result<Bytes> {
+    let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    while buffer.len() < size {
+        match rustix::io::read(file, spare_capacity(&mut buffer)) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    buffer.truncate(size);
+    Ok(buffer.into())
+}

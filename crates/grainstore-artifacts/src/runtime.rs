@@ -1,0 +1,58 @@
+//! The store behind the runtime's `Store` trait.
+
+use bytes::Bytes;
+use grainstore::KernelKey;
+use grainstore_runtime::{Artifact, BuildFacts, Store, StoreError};
+
+use crate::{ArtifactStore, Error, Group};
+
+impl Store for ArtifactStore {
+    fn name(&self) -> &str {
+        "disk"
+    }
+
+    fn get(&self, key: &KernelKey) -> Result<Option<Artifact>, StoreError> {
+        Ok(ArtifactStore::get(self, key)?.and_then(|group| artifact(&group)))
+    }
+
+    fn put(
+        &self,
+        key: &KernelKey,
+        artifact: &Artifact,
+        facts: &BuildFacts,
+    ) -> Result<(), StoreError> {
+        Ok(ArtifactStore::put(self, key, &group(key, artifact, facts))?)
+    }
+
+    fn discard(&self, key: &KernelKey) -> Result<(), StoreError> {
+        self.remove(key)?;
+        Ok(())
+    }
+}
+
+fn artifact(group: &Group) -> Option<Artifact> {
+    let (first, others) = group.members().split_first()?;
+    let binary = Artifact::new(&first.name, &*first.bytes);
+    Some(
+        others
+            .iter()
+            .fold(binary, |artifact, member| artifact.with_member(&member.name, &*member.bytes)),
+    )
+}
+
+fn group(key: &KernelKey, artifact: &Artifact, facts: &BuildFacts) -> Group {
+    let group = artifact.members().iter().fold(Group::default(), |group, member| {
+        group.with_member(&member.name, Bytes::from_owner(member.bytes.clone()))
+    });
+    let group = group.with_toolchain(key.toolchain());
+    match facts.compile_time {
+        Some(time) => group.with_compile_time(time),
+        None => group,
+    }
+}
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        Self::with_source(error.to_string(), error)
+    }
+}

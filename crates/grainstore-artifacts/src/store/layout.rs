@@ -1,0 +1,41 @@
+//! What lies where in the store's folder.
+//!
+//! ```text
+//! <folder>/v0/                      the format's version, also inside a custom folder
+//!             ab/abcd….grain        an artifact: all 64 hex digits of its key's fingerprint
+//!             tmp/                  what is being written
+//! ```
+//!
+//! 256 folders keep each of them short where a store holds a hundred thousand artifacts.
+
+use grainstore::Fingerprint;
+
+/// The folder of this version of the format: other versions keep out of each other's way.
+pub(crate) const VERSION_FOLDER: &str = "v0";
+/// The folder of unfinished files. On the same file system as the rest, so that renaming works; a
+/// single one, so that sweeping it scans nothing else.
+pub(crate) const TEMPORARY_FOLDER: &str = "tmp";
+
+/// The name of an artifact's file, relative to the version's folder.
+pub(crate) fn file_name(fingerprint: &Fingerprint) -> String {
+    format!("{:02x}/{fingerprint}.grain", fingerprint.as_bytes()[0])
+}
+
+/// The folder part of a file's name.
+pub(crate) fn folder_of(file_name: &str) -> &str {
+    file_name.split('/').next().unwrap_or(file_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_whole_fingerprint() {
+        let mut fingerprint = [0x0f; 32];
+        fingerprint[0] = 0xab;
+        let name = file_name(&Fingerprint::from_bytes(fingerprint));
+        assert_eq!(name, format!("ab/ab{}.grain", "0f".repeat(31)));
+        assert_eq!(folder_of(&name), "ab");
+    }
+}

@@ -1,0 +1,115 @@
+//! Unfinished files: named so that nobody else's has that name, removed when they fail, swept when
+//! their writer died.
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+use super::layout::{TEMPORARY_FOLDER, folder_of};
+use crate::folder::Folder;
+
+/// How old an unfinished file must be before it is swept. Writing takes milliseconds, so its writer
+/// is dead; if it is not (a suspended machine, a clock set), its rename fails, and nothing is lost
+/// but one write.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
+/// How many one sweep looks at, so that opening a store stays quick. The next one goes on.
+const SWEEP_AT_MOST: usize = 256;
+
+/// A file that is being written. Dropped before it is committed, it is removed.
+pub(crate) struct Temporary<'a> {
+    folder: &'a Folder,
+    name: String,
+    committed: bool,
+}
+
+impl<'a> Temporary<'a> {
+    /// Writes a new unfinished file. It is closed again: what it needs now is a name.
+    pub(crate) fn write(folder: &'a Folder, bytes: &[u8]) -> io::Result<Self> {
+        let (temporary, mut file) = Self::create(folder)?;
+        file.write_all(bytes)?;
+        Ok(temporary)
+    }
+
+    fn create(folder: &'a Folder) -> io::Result<(Self, File)> {
+        let mut folder_made = false;
+        loop {
+            let name = unique_name();
+            match folder.create(&name) {
+                Ok(file) => return Ok((Self { folder, name, committed: false }, file)),
+                // Not ours after all: two machines of one name, say. The next name is another.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !folder_made => {
+                    folder.make_folder(TEMPORARY_FOLDER)?;
+                    folder_made = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Gives the file its final name, in one step.
+    pub(crate) fn commit(mut self, name: &str) -> io::Result<()> {
+        let renamed = match self.folder.rename(&self.name, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.folder.make_folder(folder_of(name))?;
+                self.folder.rename(&self.name, name)
+            }
+            renamed => renamed,
+        };
+        self.committed = renamed.is_ok();
+        renamed
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            // If even this fails, a later sweep gets it.
+            let _ = self.folder.remove(&self.name);
+        }
+    }
+}
+
+/// A name that no other writer has: by host, process, a random number that each process draws
+/// (containers share host names and process numbers), and a count that all threads share. A forked
+/// child has its parent's random number and count, but not its process number.
+fn unique_name() -> String {
+    static RANDOM: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+    static HOST: LazyLock<String> = LazyLock::new(host);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!(
+        "{TEMPORARY_FOLDER}/{}-{}-{:016x}-{}",
+        *HOST,
+        std::process::id(),
+        *RANDOM,
+        COUNT.fetch_add(1, Relaxed)
+    )
+}
+
+/// This machine's name, or what of it a file's name can hold.
+fn host() -> String {
+    #[cfg(unix)]
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").unwrap_or_default();
+    name.chars().filter(char::is_ascii_alphanumeric).take(32).collect()
+}
+
+/// Removes unfinished files whose writer is dead. Gives how many; what can't be read or removed is
+/// left to the next sweep.
+pub(crate) fn sweep(folder: &Folder) -> u64 {
+    let Ok(files) = folder.files(TEMPORARY_FOLDER) else { return 0 };
+    let now = SystemTime::now();
+    let mut swept = 0;
+    for (name, modified) in files.take(SWEEP_AT_MOST) {
+        // A time that far ahead is as wrong as one that far back: the clock was set.
+        let age = now.duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
+        if age > ABANDONED_AFTER && folder.remove(&name).is_ok() {
+            swept += 1;
+        }
+    }
+    swept
+}
