@@ -4,4 +4,7 @@ mod device;
 mod key;
 
 pub use device::{DeviceId, Family, Framework};
-pub use key::KernelKey;
+pub use key::{
+    ContentId, Difference, ElementType, Fingerprint, KernelKey, KernelKeyBuilder, KeyError,
+    ParseFingerprintError, PlanKey, PlanKeyBuilder, TensorDesc,
+};
