@@ -93,6 +93,16 @@ pub trait Backend: Send + Sync + 'static {
     /// What the driver said.
     fn destroy_device(&self, device: &DeviceId) -> Result<(), BackendError>;
 
+    /// Drops its own hold on a device that is lost, or was given up with modules still in use. The
+    /// next call for the same index must make it anew. What those modules need stays alive with
+    /// them. A backend whose driver must not be called for a lost device says so here.
+    ///
+    /// # Errors
+    /// What the driver said.
+    fn forget_device(&self, device: &DeviceId) -> Result<(), BackendError> {
+        self.destroy_device(device)
+    }
+
     /// Compiles for a target that need not be here, with no device at all.
     ///
     /// # Errors

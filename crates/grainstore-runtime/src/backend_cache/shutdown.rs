@@ -1,0 +1,99 @@
+//! The end of a backend: everything is let go within a bound, and then nothing touches the driver.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::BackendCache;
+use super::teardown::{First, Held, deadline, left};
+use crate::activity::Gate;
+use crate::{Backend, RuntimeError};
+
+/// What a shutdown has to tell at its end, over one backend or several.
+#[derive(Default)]
+pub(crate) struct Ending {
+    first: First,
+    running: Vec<String>,
+    pinned: Vec<String>,
+}
+
+impl Ending {
+    pub(crate) fn note(&mut self, result: Result<(), RuntimeError>) {
+        self.first.note(result);
+    }
+
+    pub(crate) fn into_result(self) -> Result<(), RuntimeError> {
+        if self.running.is_empty() && self.pinned.is_empty() {
+            return self.first.into_result();
+        }
+        Err(RuntimeError::ShutdownIncomplete { running: self.running, pinned: self.pinned })
+    }
+}
+
+impl<B: Backend> BackendCache<B> {
+    /// Ends the use of this backend: destroys its devices, waits for what is still held, and then
+    /// touches the driver no more, so that the process may exit in any order. What did not end
+    /// within the bound is abandoned. Called again, it says what is still running, if anything.
+    ///
+    /// # Errors
+    /// [`RuntimeError::ShutdownIncomplete`] with the builds that were still running and the kernels
+    /// that were still pinned. Otherwise the first failure of a listener, a release or the driver.
+    pub fn shutdown(&self) -> Result<(), RuntimeError> {
+        self.shutdown_within(self.inner.settings.drain_bound)
+    }
+
+    /// The same with a bound of its own.
+    ///
+    /// # Errors
+    /// As [`shutdown`](Self::shutdown).
+    pub fn shutdown_within(&self, bound: Duration) -> Result<(), RuntimeError> {
+        let deadline = deadline(bound);
+        let mut ending = Ending::default();
+        if self.begin_shutdown()? {
+            ending.note(self.hooks().notify_clear_all().map_err(RuntimeError::from));
+        }
+        self.end_shutdown(deadline, &mut ending);
+        ending.into_result()
+    }
+
+    /// Refuses all kernels from now on. Says whether a shutdown was still to be done.
+    pub(crate) fn begin_shutdown(&self) -> Result<bool, RuntimeError> {
+        let gate = &self.inner.gate;
+        gate.home.check()?;
+        let before = gate.activity.close(Gate::Leaving);
+        self.inner.table.close();
+        Ok(before < Gate::Closed)
+    }
+
+    /// Does the rest. By then the layers above have let go.
+    pub(crate) fn end_shutdown(&self, deadline: Instant, ending: &mut Ending) {
+        let activity = &self.inner.gate.activity;
+        if activity.gate() == Gate::Closed {
+            ending.running.extend(activity.wait(deadline));
+            return;
+        }
+        // First without waiting: that ends what nobody holds, and tells the builds that wait for
+        // each other that they are doomed. Then there is something worth waiting for.
+        for device in self.inner.table.close() {
+            let ended = self.end_if_free(&device);
+            if !matches!(ended, Err(RuntimeError::DeviceHeld { .. })) {
+                ending.note(ended);
+            }
+        }
+        let running = activity.wait(deadline);
+        for device in self.inner.table.close() {
+            match self.tear_down(&device, left(deadline), Held::Report) {
+                Err(RuntimeError::DeviceHeld { device: id, kernels }) => {
+                    let held = kernels.into_iter().map(|kernel| format!("{kernel} on {id}"));
+                    ending.pinned.extend(held.filter(|name| !running.contains(name)));
+                    self.inner.gate.given_up.store(true, Ordering::Relaxed);
+                    self.give_up(&device);
+                }
+                ended => ending.note(ended),
+            }
+        }
+        if activity.close(Gate::Closed) < Gate::Closed && !running.is_empty() {
+            self.inner.gate.given_up.store(true, Ordering::Relaxed);
+        }
+        ending.running.extend(running);
+    }
+}

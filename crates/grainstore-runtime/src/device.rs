@@ -1,0 +1,151 @@
+//! A device as its users hold it: a handle that is good for one life of the device.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use grainstore::DeviceId;
+
+use crate::DeviceInfo;
+use crate::loaded::Life;
+use crate::profile::Profile;
+
+/// A handle of a device. Cheap to clone; equal to its clones and to nothing else.
+///
+/// It belongs to one life of the device: once the device was destroyed, lost or reset, the handle
+/// gets [`DeviceDestroyed`](crate::RuntimeError::DeviceDestroyed) for good, also when a device of
+/// the same identity is there again.
+#[derive(Clone)]
+pub struct Device(Arc<Handle>);
+
+struct Handle {
+    owner: u64,
+    generation: u64,
+    info: DeviceInfo,
+    phase: AtomicU8,
+    life: Arc<Life>,
+    /// Read once for each generation, at the first kernel.
+    profile: OnceLock<Arc<Profile>>,
+}
+
+/// Where a handle is in its life. It only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Good for kernels.
+    Live,
+    /// Its device's teardown has begun, and may have to be called again.
+    Leaving,
+    /// The handles were reset; the device itself lives on, under another handle.
+    Retired,
+    /// The device was destroyed.
+    Gone,
+}
+
+impl Device {
+    pub(crate) fn new(owner: u64, generation: u64, info: DeviceInfo, life: Arc<Life>) -> Self {
+        let phase = AtomicU8::new(Phase::Live as u8);
+        let profile = OnceLock::new();
+        Self(Arc::new(Handle { owner, generation, info, phase, life, profile }))
+    }
+
+    /// Its identity, the same in all its lives.
+    #[must_use]
+    #[inline]
+    pub fn id(&self) -> DeviceId {
+        self.0.info.id
+    }
+
+    /// The name that its driver gives, for people.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.info.name
+    }
+
+    /// The driver and its version, for people.
+    #[must_use]
+    pub fn driver(&self) -> &str {
+        &self.0.info.driver
+    }
+
+    /// Which life this is: a number that no other handle of this runtime's backend has.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.0.generation
+    }
+
+    /// Whether kernels can be had with this handle.
+    #[must_use]
+    #[inline]
+    pub fn is_live(&self) -> bool {
+        // Acquire: who sees `Live` after it has taken a pin knows that no teardown had begun then.
+        self.0.phase.load(Ordering::Acquire) == Phase::Live as u8
+    }
+
+    #[inline]
+    pub(crate) fn owner(&self) -> u64 {
+        self.0.owner
+    }
+
+    #[inline]
+    pub(crate) fn identity(&self) -> &DeviceId {
+        &self.0.info.id
+    }
+
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        &self.0.life
+    }
+
+    /// Its target and toolchain, once they were read.
+    #[inline]
+    pub(crate) fn profile(&self) -> Option<&Arc<Profile>> {
+        self.0.profile.get()
+    }
+
+    /// Keeps what was read, unless another thread was sooner; the first one read counts.
+    pub(crate) fn set_profile(&self, profile: Arc<Profile>) -> &Arc<Profile> {
+        self.0.profile.get_or_init(|| profile)
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        const ALL: [Phase; 4] = [Phase::Live, Phase::Leaving, Phase::Retired, Phase::Gone];
+        ALL.into_iter()
+            .find(|phase| *phase as u8 == self.0.phase.load(Ordering::Acquire))
+            .unwrap_or(Phase::Gone)
+    }
+
+    pub(crate) fn advance(&self, phase: Phase) {
+        self.0.phase.fetch_max(phase as u8, Ordering::AcqRel);
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Device {}
+
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device")
+            .field("id", &self.id())
+            .field("name", &self.name())
+            .field("generation", &self.generation())
+            .field("phase", &self.phase())
+            .finish()
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.id(), self.name())
+    }
+}

@@ -1,0 +1,66 @@
+//! Kernels by their owner's id: the spec behind an id is made once, not per call.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use grainstore::{Cache, ContentId, Hooks, Ownership, Registration};
+
+use crate::{Device, KernelSpec, RuntimeError};
+
+/// How many ids are remembered. One that was forgotten costs a call of its generator, no build.
+const REMEMBERED: usize = 4096;
+
+/// What a generator may give back: a [`KernelSpec`], or a `Result` of one.
+pub trait IntoSpec {
+    /// The spec, or why there is none.
+    ///
+    /// # Errors
+    /// The generator's own.
+    fn into_spec(self) -> Result<KernelSpec, Box<dyn Error + Send + Sync>>;
+}
+
+impl IntoSpec for KernelSpec {
+    fn into_spec(self) -> Result<KernelSpec, Box<dyn Error + Send + Sync>> {
+        Ok(self)
+    }
+}
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> IntoSpec for Result<KernelSpec, E> {
+    fn into_spec(self) -> Result<KernelSpec, Box<dyn Error + Send + Sync>> {
+        self.map_err(Into::into)
+    }
+}
+
+/// The specs by device and id. A generator may look at its device, so an id is one device's, and is
+/// forgotten with that life of it, and with a clear.
+pub(super) struct Ids {
+    specs: Cache<ContentId, KernelSpec>,
+    _registration: Registration,
+}
+
+impl Ids {
+    pub(super) fn new(hooks: &Hooks) -> Result<Self, RuntimeError> {
+        let specs = Cache::builder()
+            .name("specs by id")
+            .capacity(REMEMBERED)
+            .ownership(Ownership::Borrows)
+            .build()
+            .map_err(RuntimeError::setup)?;
+        let registration = specs.listen(hooks);
+        Ok(Self { specs, _registration: registration })
+    }
+
+    /// The spec of this id, made by the first who asks.
+    pub(super) fn spec<S: IntoSpec>(
+        &self,
+        device: &Device,
+        id: &[u8],
+        make: impl FnOnce() -> S,
+    ) -> Result<grainstore::Pinned<KernelSpec>, RuntimeError> {
+        let id = ContentId::of(id);
+        let spec = self.specs.on(device.identity()).get_or_build(&id, || {
+            make().into_spec().map_err(|error| RuntimeError::Spec(Arc::from(error)))
+        })?;
+        Ok(spec)
+    }
+}

@@ -1,0 +1,77 @@
+//! The stores in order, nearest first, as the walk sees them: they may fail, and nobody is hurt.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use grainstore::KernelKey;
+
+use crate::warning::Warnings;
+use crate::{Artifact, BuildFacts, Store, StoreError, Warning};
+
+/// One store, and whether its first failure was told.
+pub(crate) struct Shelf {
+    store: Box<dyn Store>,
+    name: Arc<str>,
+    warned: AtomicBool,
+}
+
+/// What a store has for a key.
+pub(crate) enum Found {
+    Artifact(Artifact),
+    Nothing,
+    /// It failed, and is not asked again on behalf of this request.
+    Failed,
+}
+
+impl Shelf {
+    pub(crate) fn new(store: Box<dyn Store>) -> Self {
+        let name = Arc::from(store.name());
+        Self { store, name, warned: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(crate) fn get(&self, key: &KernelKey, warnings: &Warnings) -> Found {
+        match self.attempt(warnings, |store| store.get(key)) {
+            Some(Some(artifact)) => Found::Artifact(artifact),
+            Some(None) => Found::Nothing,
+            None => Found::Failed,
+        }
+    }
+
+    pub(crate) fn put(
+        &self,
+        key: &KernelKey,
+        artifact: &Artifact,
+        facts: &BuildFacts,
+        warnings: &Warnings,
+    ) {
+        self.attempt(warnings, |store| store.put(key, artifact, facts));
+    }
+
+    pub(crate) fn discard(&self, key: &KernelKey, warnings: &Warnings) {
+        self.attempt(warnings, |store| store.discard(key));
+    }
+
+    /// A store that panics is a store that fails.
+    fn attempt<T>(
+        &self,
+        warnings: &Warnings,
+        call: impl FnOnce(&dyn Store) -> Result<T, StoreError>,
+    ) -> Option<T> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| call(&*self.store)))
+            .unwrap_or_else(|_| Err(StoreError::new("it panicked")));
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                if !self.warned.swap(true, Ordering::Relaxed) {
+                    warnings.tell(&Warning::Store { store: &self.name, error: &error });
+                }
+                None
+            }
+        }
+    }
+}
