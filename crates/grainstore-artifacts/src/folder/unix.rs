@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::way;
@@ -133,7 +133,7 @@ impl Folder {
             // One that vanishes meanwhile is not there.
             let stat =
                 rustix::fs::statat(&self.handle, path.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-            let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+            let is_folder = FileType::from_raw_mode(stat.st_mode).is_dir();
             (!is_folder).then(|| (path, modified(&stat)))
         }))
     }
@@ -151,8 +151,10 @@ impl Folder {
 
     fn failed(&self, what: &'static str, name: &str, errno: Errno) -> Error {
         let path = self.path.join(name);
-        // How the system says that `NOFOLLOW` met a link, or `DIRECTORY` something else than one.
-        if errno == Errno::LOOP {
+        // Systems disagree about the error for a link that is not followed, so that is looked up.
+        let is_link = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink());
+        if is_link {
             return Error::Untrusted { path, distrust: Distrust::Link };
         }
         Error::io(what, path)(errno.into())

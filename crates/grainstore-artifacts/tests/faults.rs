@@ -1,0 +1,147 @@
+//! A5: disks that are full or read-only. They are made here as small file systems in memory.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use grainstore_artifacts::{ArtifactStore, Error, Group};
+use tempfile::TempDir;
+
+use common::{group, is_root, key};
+
+/// A mounted file system, unmounted when dropped.
+struct Mount(TempDir);
+
+impl Mount {
+    fn new(options: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        mount(&["-t", "tmpfs", "-o", options, "none"], folder.path());
+        Self(folder)
+    }
+
+    fn read_only(&self) {
+        mount(&["-o", "remount,ro"], self.0.path());
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+fn mount(arguments: &[&str], folder: &Path) {
+    let mounted = Command::new("mount").args(arguments).arg(folder).status();
+    assert!(mounted.expect("`mount` to be there").success(), "mount {arguments:?} failed");
+}
+
+fn kind(error: &Error) -> ErrorKind {
+    match error {
+        Error::Io { error, .. } => error.kind(),
+        other => panic!("no error of the system: {other}"),
+    }
+}
+
+/// Files beside the artifacts: what a failed put must not leave.
+fn unfinished(store: &Path) -> usize {
+    fs::read_dir(store.join("v0/tmp")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn a5_a_disk_that_is_full_fails_puts_and_keeps_what_is_there() {
+    if !is_root("a5_a_disk_that_is_full_fails_puts_and_keeps_what_is_there") {
+        return;
+    }
+    let disk = Mount::new("size=256k,mode=0700");
+    let store = ArtifactStore::open(disk.path()).unwrap();
+    let large = Group::new("large", vec![7; 60_000]);
+    let mut kept = 0;
+    let error = loop {
+        match store.put(&key(kept), &large) {
+            Ok(()) => kept += 1,
+            Err(error) => break error,
+        }
+        assert!(kept < 10, "256 KiB never fill up");
+    };
+    assert!(kept > 0);
+    assert_eq!(kind(&error), ErrorKind::StorageFull);
+    assert!(error.to_string().contains("free some space"), "{error}");
+    assert_eq!(unfinished(disk.path()), 0);
+    for number in 0..kept {
+        assert_eq!(store.get(&key(number)).unwrap().as_ref(), Some(&large));
+    }
+    // A replacement needs room for both for a moment; failing, it leaves the old one.
+    assert!(store.put(&key(0), &Group::new("larger", vec![8; 70_000])).is_err());
+    assert_eq!(store.get(&key(0)).unwrap(), Some(large));
+    assert!(store.remove(&key(0)).unwrap());
+    store.put(&key(0), &group()).unwrap();
+    assert_eq!(unfinished(disk.path()), 0);
+}
+
+#[test]
+fn a5_a_disk_without_inodes_fails_puts_and_keeps_what_is_there() {
+    if !is_root("a5_a_disk_without_inodes_fails_puts_and_keeps_what_is_there") {
+        return;
+    }
+    // The root, `v0`, `tmp`, two folders of artifacts and two artifacts.
+    let disk = Mount::new("nr_inodes=8,mode=0700");
+    let store = ArtifactStore::open(disk.path()).unwrap();
+    store.put(&key(0), &group()).unwrap();
+    let error = (1..20).find_map(|number| store.put(&key(number), &group()).err()).unwrap();
+    assert_eq!(kind(&error), ErrorKind::StorageFull);
+    assert!(error.to_string().contains("inodes"), "{error}");
+    assert_eq!(unfinished(disk.path()), 0);
+    assert_eq!(store.get(&key(0)).unwrap(), Some(group()));
+}
+
+#[test]
+fn a5_a_read_only_disk_serves_what_it_has() {
+    if !is_root("a5_a_read_only_disk_serves_what_it_has") {
+        return;
+    }
+    let disk = Mount::new("mode=0755");
+    let place = disk.path().join("store");
+    ArtifactStore::open(&place).unwrap().put(&key(0), &group()).unwrap();
+    disk.read_only();
+    let store = ArtifactStore::open(&place).unwrap();
+    assert_eq!(store.get(&key(0)).unwrap(), Some(group()));
+    assert_eq!(store.get(&key(1)).unwrap(), None);
+    for error in [
+        store.put(&key(1), &group()).unwrap_err(),
+        store.remove(&key(0)).unwrap_err(),
+        ArtifactStore::open(disk.path().join("another")).unwrap_err(),
+    ] {
+        assert_eq!(kind(&error), ErrorKind::ReadOnlyFilesystem);
+        assert!(error.to_string().contains("GRAINSTORE_DIR"), "{error}");
+    }
+}
+
+#[test]
+fn a5_a_folder_that_may_not_be_written_serves_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ArtifactStore::open(folder.path()).unwrap();
+    store.put(&key(0), &group()).unwrap();
+    let temporary = folder.path().join("v0/tmp");
+    fs::set_permissions(&temporary, fs::Permissions::from_mode(0o500)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        // Permissions do not bind root: another kind of no, which does.
+        fs::remove_dir(&temporary).unwrap();
+        fs::write(&temporary, "").unwrap();
+    }
+    let store = ArtifactStore::open(folder.path()).unwrap();
+    assert_eq!(store.get(&key(0)).unwrap(), Some(group()));
+    let error = store.put(&key(1), &group()).unwrap_err();
+    let expected = [ErrorKind::PermissionDenied, ErrorKind::NotADirectory];
+    assert!(expected.contains(&kind(&error)), "{error}");
+    assert!(error.to_string().contains("GRAINSTORE_DIR"), "{error}");
+    fs::set_permissions(&temporary, fs::Permissions::from_mode(0o700)).unwrap();
+}
