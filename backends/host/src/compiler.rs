@@ -277,20 +277,24 @@ fn first_line(bytes: &[u8]) -> String {
 /// The processor in the command lines that a driver prints: gcc's `-march=znver3 -mavx2 ..` or
 /// clang's `-target-cpu znver3 -target-feature +avx2 ..`, without what is switched off.
 fn spelt_out(printed: &str) -> String {
-    let mut found = Vec::new();
+    let (mut gcc, mut clang) = (Vec::new(), Vec::new());
     // Command lines are indented; gcc repeats the unexpanded options in lines that are not.
     for line in printed.lines().filter(|line| line.starts_with(' ')) {
         let mut words = line.split_whitespace().map(|word| word.trim_matches('"'));
         while let Some(word) = words.next() {
-            let on = word.starts_with("-m") && !word.starts_with("-mno-") && word.len() > 2;
-            if on && !word.ends_with("=native") && !word.starts_with("-mllvm") {
-                found.push(word);
-            } else if matches!(word, "--param" | "-target-cpu" | "-tune-cpu" | "-target-feature") {
-                found.extend(words.next().filter(|value| !value.starts_with('-')));
+            match word {
+                "--param" => gcc.extend(words.next()),
+                "-target-cpu" | "-tune-cpu" | "-target-feature" => {
+                    clang.extend(words.next().filter(|value| !value.starts_with('-')));
+                }
+                _ if word.ends_with("=native") || word.starts_with("-mno-") => {}
+                _ if word.starts_with("-m") => gcc.push(word),
+                _ => {}
             }
         }
     }
-    found.join(" ")
+    // What clang's command lines hold besides is about other things.
+    if clang.is_empty() { gcc.join(" ") } else { clang.join(" ") }
 }
 
 #[cfg(test)]
@@ -307,7 +311,7 @@ mod tests {
 
     #[test]
     fn clang_spells_native_out() {
-        let printed = "clang version 14\n \"/usr/bin/clang\" \"-cc1\" \"-target-cpu\" \"znver3\" \
+        let printed = "clang version 14\n \"/usr/bin/clang\" \"-cc1\" \"-mframe-pointer=all\" \"-target-cpu\" \"znver3\" \
                        \"-target-feature\" \"+avx2\" \"-target-feature\" \"-xop\"\n";
         assert_eq!(spelt_out(printed), "znver3 +avx2");
     }

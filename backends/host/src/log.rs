@@ -20,12 +20,14 @@ pub(crate) fn readable(log: &[u8], folder: &Path, kernel: &str) -> String {
     objects_by_name(&text, kernel)
 }
 
-/// Gives the compiler's temporary files, such as `ccOu8QFL.o`, the kernel's name.
+/// Gives the compiler's temporary files, such as gcc's `ccOu8QFL.o` and clang's
+/// `grainstore-kernel-b48c7a.o`, the kernel's name.
 fn objects_by_name(text: &str, kernel: &str) -> String {
     let mut parts = text.split(TEMPORARY);
     let mut result = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let end = part.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(part.len());
+        let in_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+        let end = part.find(|c| !in_name(c)).unwrap_or(part.len());
         let (stem, rest) = part.split_at(end);
         let temporary = stem.starts_with("cc") || stem.starts_with("grainstore-");
         result.push_str(if temporary && rest.starts_with('.') { kernel } else { stem });
@@ -42,12 +44,14 @@ mod tests {
     fn paths_are_taken_out() {
         let log = format!(
             "{SOURCE_FILE}:3:5: error: no\nIn file included from {SOURCE_FILE}:1:\n\
-             {HEADERS}/common.h:2: note\n/usr/bin/ld: /tmp/grainstore-Xy/ccOu8QFL.o: in function `f':\n"
+             {HEADERS}/common.h:2: note\n/usr/bin/ld: /tmp/grainstore-Xy/ccOu8QFL.o: in function `f':\n\
+             ld: /tmp/grainstore-Xy/grainstore-kernel-b48c7a.o: in function `g'\n"
         );
         assert_eq!(
             readable(log.as_bytes(), Path::new("/tmp/grainstore-Xy"), "saxpy"),
             "saxpy.c:3:5: error: no\nIn file included from saxpy.c:1:\n\
-             common.h:2: note\n/usr/bin/ld: saxpy.o: in function `f':\n"
+             common.h:2: note\n/usr/bin/ld: saxpy.o: in function `f':\n\
+             ld: saxpy.o: in function `g'\n"
         );
     }
 }
