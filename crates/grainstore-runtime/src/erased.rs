@@ -64,6 +64,10 @@ impl<B: Backend> Backend for Erased<B> {
         self.0.toolchain(target)
     }
 
+    fn toolchain_for(&self, target: &Target, spec: &KernelSpec) -> Result<Toolchain, BackendError> {
+        self.0.toolchain_for(target, spec)
+    }
+
     fn build(
         &self,
         device: &DeviceId,
@@ -128,6 +132,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError> {
         (**self).toolchain(target)
+    }
+
+    fn toolchain_for(&self, target: &Target, spec: &KernelSpec) -> Result<Toolchain, BackendError> {
+        (**self).toolchain_for(target, spec)
     }
 
     fn build(

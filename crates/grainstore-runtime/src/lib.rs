@@ -14,6 +14,7 @@ mod process;
 mod profile;
 mod runtime;
 mod runtime_error;
+mod seal;
 mod settings;
 mod spec;
 mod spec_keys;

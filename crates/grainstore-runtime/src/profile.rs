@@ -22,7 +22,6 @@ pub(crate) struct Profile {
     id: ProfileId,
     target: Target,
     toolchain: Toolchain,
-    identity: String,
 }
 
 impl Profile {
@@ -35,12 +34,8 @@ impl Profile {
         if let Some(profile) = met.get(&texts) {
             return Arc::clone(profile);
         }
-        let profile = Arc::new(Self {
-            id: next,
-            target: texts.1.clone(),
-            toolchain: texts.2.clone(),
-            identity: format!("{backend}: {}", texts.2.as_str()),
-        });
+        let profile =
+            Arc::new(Self { id: next, target: texts.1.clone(), toolchain: texts.2.clone() });
         met.insert(texts, Arc::clone(&profile));
         profile
     }
@@ -56,12 +51,6 @@ impl Profile {
 
     pub(crate) fn toolchain(&self) -> &Toolchain {
         &self.toolchain
-    }
-
-    /// The toolchain as it goes into a key. The backend's name is in it because two backends may
-    /// name one driver in the same words, and their artifacts are not each other's.
-    pub(crate) fn identity(&self) -> &str {
-        &self.identity
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use grainstore::KernelKey;
 
-use crate::Language;
 use crate::profile::Profile;
 use crate::spec_keys::SpecKeys;
+use crate::{Language, Target};
 
 /// A kernel to compile. Cheap to clone; hashed once, not per call.
 ///
@@ -121,16 +121,22 @@ impl KernelSpec {
         self.inner.keys.get(profile.id())
     }
 
-    /// The same, made now if this is the first time.
-    pub(crate) fn key(&self, profile: &Profile) -> Result<&KernelKey, SpecError> {
-        self.inner.keys.get_or_make(profile.id(), || self.make_key(profile))
+    /// The same, made now if this is the first time. `toolchain` says who compiles this spec.
+    pub(crate) fn key<E: From<SpecError>>(
+        &self,
+        profile: &Profile,
+        toolchain: impl FnOnce() -> Result<String, E>,
+    ) -> Result<&KernelKey, E> {
+        self.inner
+            .keys
+            .get_or_make(profile.id(), || Ok(self.make_key(profile.target(), toolchain()?)?))
     }
 
-    fn make_key(&self, profile: &Profile) -> Result<KernelKey, SpecError> {
+    fn make_key(&self, target: &Target, toolchain: String) -> Result<KernelKey, SpecError> {
         let parts = &self.inner.parts;
         let mut key = KernelKey::builder(&parts.name)
-            .target(profile.target().as_str())
-            .toolchain(profile.identity())
+            .target(target.as_str())
+            .toolchain(toolchain)
             .language(parts.language.name())
             .source(&parts.source[..]);
         for (name, content) in &parts.headers {
@@ -232,7 +238,7 @@ fn check_source(parts: &Parts) -> Result<(), SpecError> {
         return Err(parts.wrong("has an empty source"));
     }
     if parts.language == Language::SpirV {
-        return if source.len() % 4 == 0 {
+        return if source.len().is_multiple_of(4) {
             Ok(())
         } else {
             let message = format!("is {} bytes of SPIR-V, which is not whole words", source.len());

@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use grainstore::KernelKey;
 
-use crate::SpecError;
 use crate::profile::ProfileId;
 
 /// A list that only grows, at its end. A reader follows it without a lock and may keep what it
@@ -38,11 +37,11 @@ impl SpecKeys {
 
     /// The key of this profile, made if it is not there. Two threads may both make it: the one that
     /// comes second finds the other's at the end of its walk.
-    pub(crate) fn get_or_make(
+    pub(crate) fn get_or_make<E>(
         &self,
         profile: ProfileId,
-        make: impl FnOnce() -> Result<KernelKey, SpecError>,
-    ) -> Result<&KernelKey, SpecError> {
+        make: impl FnOnce() -> Result<KernelKey, E>,
+    ) -> Result<&KernelKey, E> {
         if let Some(key) = self.get(profile) {
             return Ok(key);
         }

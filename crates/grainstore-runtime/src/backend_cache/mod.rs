@@ -36,6 +36,9 @@ pub struct BackendCache<B: Backend> {
     inner: Arc<Inner<B>>,
 }
 
+/// A pinned module of this backend.
+type Module<B> = Pinned<Loaded<<B as Backend>::Module>>;
+
 struct Inner<B: Backend> {
     /// First, so that its values are released while the rest is there.
     cache: Cache<KernelKey, Loaded<B::Module>>,
@@ -151,11 +154,7 @@ impl<B: Backend> BackendCache<B> {
     /// [`RuntimeError::Backend`] with what the backend said, [`RuntimeError::DeviceDestroyed`] for a
     /// handle of an earlier life, [`RuntimeError::Busy`] where every place is taken.
     #[inline]
-    pub fn kernel(
-        &self,
-        device: &Device,
-        spec: &KernelSpec,
-    ) -> Result<Pinned<Loaded<B::Module>>, RuntimeError> {
+    pub fn kernel(&self, device: &Device, spec: &KernelSpec) -> Result<Module<B>, RuntimeError> {
         self.look_up(device, spec, &mut None)
     }
 
@@ -167,7 +166,7 @@ impl<B: Backend> BackendCache<B> {
         &self,
         device: &Device,
         spec: &KernelSpec,
-    ) -> Result<(Pinned<Loaded<B::Module>>, Outcome), RuntimeError> {
+    ) -> Result<(Module<B>, Outcome), RuntimeError> {
         let began = Instant::now();
         let mut trace = None;
         let kernel = self.look_up(device, spec, &mut trace)?;
@@ -184,7 +183,8 @@ impl<B: Backend> BackendCache<B> {
         device: &Device,
         spec: &'s KernelSpec,
     ) -> Result<&'s KernelKey, RuntimeError> {
-        Ok(spec.key(self.profile(device)?)?)
+        let profile = self.profile(device)?;
+        spec.key(profile, || self.spec_toolchain(profile, spec))
     }
 
     /// What code is made for on this device.
@@ -240,7 +240,7 @@ impl<B: Backend> BackendCache<B> {
         device: &Device,
         spec: &KernelSpec,
         trace: &mut Option<obtain::Trace>,
-    ) -> Result<Pinned<Loaded<B::Module>>, RuntimeError> {
+    ) -> Result<Module<B>, RuntimeError> {
         let key = match device.profile().and_then(|profile| spec.known_key(profile)) {
             Some(key) if device.owner() == self.inner.owner => key,
             _ => self.key(device, spec)?,
@@ -311,6 +311,19 @@ impl<B: Backend> BackendCache<B> {
         let target = gate.backend.target(&device.id()).map_err(|e| gate.error(None, e))?;
         let toolchain = gate.backend.toolchain(&target).map_err(|e| gate.error(None, e))?;
         Ok(device.set_profile(Profile::of(&gate.name, target, toolchain)))
+    }
+
+    /// Who compiles this spec, as its key says it. The backend's name is in it because two backends
+    /// may name one driver in the same words, and their artifacts are not each other's.
+    fn spec_toolchain(&self, profile: &Profile, spec: &KernelSpec) -> Result<String, RuntimeError> {
+        let gate = &self.inner.gate;
+        let _inside =
+            gate.enter(Gate::Open, || format!("reading the toolchain of {}", gate.name))?;
+        let toolchain = gate
+            .backend
+            .toolchain_for(profile.target(), spec)
+            .map_err(|error| gate.error(Some(spec.name()), error))?;
+        Ok(format!("{}: {}", gate.name, toolchain.as_str()))
     }
 
     fn enumerate(&self) -> Result<Arc<[DeviceInfo]>, RuntimeError> {

@@ -16,6 +16,9 @@ use crate::{
 /// What a walk has to tell: where the kernel came from, and how long the compiler took.
 pub(super) type Trace = (Origin, Option<Duration>);
 
+/// A module from a store.
+type FromStore<B> = (Loaded<<B as Backend>::Module>, Origin);
+
 /// What a store could do with the artifact once there is one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Want {
@@ -72,7 +75,7 @@ impl<B: Backend> BackendCache<B> {
         key: &KernelKey,
         spec: &KernelSpec,
         wants: &mut [Want],
-    ) -> Result<Option<(Loaded<B::Module>, Origin)>, RuntimeError> {
+    ) -> Result<Option<FromStore<B>>, RuntimeError> {
         let gate = &self.inner.gate;
         let shelves = &self.inner.settings.shelves;
         let warnings = &self.inner.settings.warnings;

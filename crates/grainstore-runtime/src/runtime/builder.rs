@@ -71,7 +71,7 @@ impl RuntimeBuilder {
         if backends.is_empty() {
             return Err(RuntimeError::setup("the runtime has no backend; add one with `.backend`"));
         }
-        let mut names: Vec<_> = backends.iter().map(|backend| backend.name()).collect();
+        let mut names: Vec<_> = backends.iter().map(Backend::name).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let message = format!("the runtime has two backends named `{}`", pair[0]);
