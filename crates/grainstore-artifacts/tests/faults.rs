@@ -1,5 +1,6 @@
 //! A5: disks that are full or read-only. They are made here as small file systems in memory.
 #![cfg(target_os = "linux")]
+#![allow(clippy::expect_used, reason = "a test that can't set its scene should fail")]
 
 mod common;
 

@@ -1,11 +1,12 @@
 //! A1 and A2 on bytes: what is written is read, and nothing else is.
+#![allow(clippy::expect_used, reason = "a test that can't set its scene should fail")]
 
 mod common;
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use grainstore::KernelKey;
+use grainstore::{KernelKey, KernelKeyBuilder};
 use grainstore_artifacts::{Group, MAX_METADATA, Refusal, Rejection, encode, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -253,7 +254,7 @@ prop_compose! {
     ) -> KernelKey {
         let builder = KernelKey::builder(name).target(target).source(source);
         let builder = defines.into_iter().fold(builder, |b, (name, value)| b.define(name, value));
-        options.into_iter().fold(builder, |b, option| b.option(option)).build().expect("a key")
+        options.into_iter().fold(builder, KernelKeyBuilder::option).build().expect("a key")
     }
 }
 

@@ -1,4 +1,5 @@
 //! A1 and A7 among threads and processes: nobody ever sees half an artifact, whoever dies when.
+#![allow(clippy::expect_used, reason = "a test that can't set its scene should fail")]
 
 mod common;
 

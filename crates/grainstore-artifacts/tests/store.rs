@@ -1,4 +1,5 @@
 //! The store as one process sees it: what is put is got, and what is wrong is a miss.
+#![allow(clippy::expect_used, reason = "a test that can't set its scene should fail")]
 
 mod common;
 

@@ -1,5 +1,6 @@
 //! A6 on a real file system: who may have written what is loaded.
 #![cfg(unix)]
+#![allow(clippy::expect_used, reason = "a test that can't set its scene should fail")]
 
 mod common;
 
