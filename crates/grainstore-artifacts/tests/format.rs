@@ -200,6 +200,26 @@ fn a2_what_climbs_or_is_not_what_it_says_is_rejected_although_the_digest_is_righ
     assert_eq!(json, Rejection::Malformed { part: "metadata" });
 }
 
+#[test]
+fn a2_bytes_hidden_between_the_parts_are_rejected() {
+    let whole = file();
+    let header = u32::from_le_bytes([whole[12], whole[13], whole[14], whole[15]]) as usize;
+    // The last bytes of the header's alignment, and of each member's.
+    for end in [header, header + 16, whole.len() - TRAILER] {
+        assert_eq!(whole[end - 1], 0, "the group was chosen to need zeros here");
+        let mut file = whole.clone();
+        file[end - 1] = 1;
+        reseal(&mut file);
+        assert_eq!(rejection(file), Rejection::Malformed { part: "padding" });
+    }
+    // A whole block behind the last member, that no member has.
+    let mut file = whole;
+    let content = file.len() - TRAILER;
+    file.splice(content..content, [0; 16]);
+    set_length(&mut file);
+    assert_eq!(rejection(file), Rejection::Malformed { part: "table of members" });
+}
+
 fn forged_to_one_name() -> Rejection {
     let group = Group::new("a", vec![1]).with_member("b", vec![2]);
     let mut file = encode(&key(0), &group).expect("a file").to_vec();

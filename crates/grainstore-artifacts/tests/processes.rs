@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use grainstore_artifacts::{ArtifactStore, Found, Group};
 
@@ -61,7 +62,8 @@ fn child() {
     let mut done = 0;
     while puts == 0 || done < puts {
         store.put(&key(done % KEYS), &tagged(tag.wrapping_add(done as u8))).unwrap();
-        for number in 0..KEYS {
+        // One that is to be killed only writes, so that it is a write that is hit.
+        for number in (0..KEYS).filter(|_| puts > 0) {
             read_whole(&store, number);
         }
         done += 1;
@@ -111,20 +113,28 @@ fn a1_processes_that_write_one_key_at_once_leave_one_of_them() {
 fn a7_a_writer_killed_at_any_instant_loses_nothing_and_breaks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = ArtifactStore::open(folder.path()).unwrap();
-    let mut unfinished = 0;
     for round in 0..60 {
         let mut child = spawn(folder.path(), 0);
         let output = BufReader::new(child.stdout.take().unwrap());
-        // Some puts in, whatever the next one is doing just then.
-        let reported = output.lines().map_while(Result::ok).filter(|line| line.starts_with("put"));
-        assert!(reported.take(KEYS + round % 5).count() >= KEYS, "the child died by itself");
+        let mut reports =
+            output.lines().map_while(Result::ok).filter(|line| line.starts_with("put"));
+        assert_eq!(reports.by_ref().take(KEYS).count(), KEYS, "the child died by itself");
+        // All it kept is committed. Now whatever it is doing some moments later: a put takes less
+        // than a millisecond, and each round hits it somewhere else.
+        let moments = Duration::from_micros(round * 37 % 60 * 20);
+        let begin = Instant::now();
+        while begin.elapsed() < moments {
+            std::hint::spin_loop();
+        }
         child.kill().unwrap();
-        child.wait().unwrap();
+        assert_eq!(child.wait().unwrap().code(), None, "the child died by itself");
+        // Only now: a child whose output is closed ends in an orderly way.
+        drop(reports);
         for number in 0..KEYS {
             assert!(read_whole(&store, number).is_some(), "a committed artifact is gone");
         }
-        unfinished = fs::read_dir(folder.path().join("v0/tmp")).unwrap().count();
     }
-    eprintln!("60 kills left {unfinished} unfinished files");
     assert_eq!(store.statistics().rejected, []);
+    let unfinished = fs::read_dir(folder.path().join("v0/tmp")).unwrap().count();
+    eprintln!("60 kills left {unfinished} unfinished files");
 }
