@@ -43,6 +43,12 @@ impl HostBackend {
         }
     }
 
+    /// Kills the compilers that run now, with all that they started, and starts none any more: for
+    /// a program that has been told to end. Their builds fail; what is loaded stays good.
+    pub fn stop(&self) {
+        self.choice.stop();
+    }
+
     /// Compiles, and looks at the outcome: the shared object's bytes and its functions.
     fn compile(&self, spec: &KernelSpec) -> Result<(Vec<u8>, Vec<String>), BackendError> {
         let bytes = compile::compile(&self.choice.find()?, &self.settings, spec)?;

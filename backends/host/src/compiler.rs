@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use grainstore_runtime::BackendError;
 
 use crate::device;
-use crate::run::{self, RunError};
+use crate::run::{RunError, Running};
 
 /// Tried in this order where nobody chose.
 const CANDIDATES: [&str; 3] = ["cc", "gcc", "clang"];
@@ -47,6 +47,7 @@ pub(crate) struct Choice {
     path: Option<PathBuf>,
     /// What the compilers have said, by their files.
     known: Mutex<Option<Arc<Known>>>,
+    running: Arc<Running>,
 }
 
 /// A compiler that is there.
@@ -54,6 +55,7 @@ pub(crate) struct Choice {
 pub(crate) struct Compiler {
     program: PathBuf,
     arguments: Vec<String>,
+    running: Arc<Running>,
 }
 
 /// What a compiler said of itself, and the files that this holds for.
@@ -79,7 +81,16 @@ struct Stamp {
 impl Choice {
     /// `path`, or whatever is there.
     pub(crate) fn new(path: Option<PathBuf>) -> Self {
-        Self { path, known: Mutex::new(None) }
+        Self { path, known: Mutex::new(None), running: Arc::default() }
+    }
+
+    /// Kills the compilers that run, and keeps others from starting.
+    pub(crate) fn stop(&self) {
+        self.running.stop();
+    }
+
+    fn compiler(&self, program: PathBuf, arguments: Vec<String>) -> Compiler {
+        Compiler { program, arguments, running: Arc::clone(&self.running) }
     }
 
     /// The compiler that is there now.
@@ -90,16 +101,18 @@ impl Choice {
             let program = look_up(path.as_os_str()).ok_or_else(|| {
                 missing(&path.to_string_lossy(), "the builder's `compiler`", hint)
             })?;
-            return Ok(Compiler { program, arguments: Vec::new() });
+            return Ok(self.compiler(program, Vec::new()));
         }
         if let Some(text) = env::var("CC").ok().filter(|text| !text.trim().is_empty()) {
-            return from_words(&text).ok_or_else(|| missing(&text, "the variable `CC`", hint));
+            let (program, arguments) =
+                from_words(&text).ok_or_else(|| missing(&text, "the variable `CC`", hint))?;
+            return Ok(self.compiler(program, arguments));
         }
         let found = CANDIDATES.iter().find_map(|name| look_up(OsStr::new(name)));
         let program = found.ok_or_else(|| {
             BackendError::missing("a C compiler (`cc`, `gcc` or `clang`, in `PATH`)", hint)
         })?;
-        Ok(Compiler { program, arguments: Vec::new() })
+        Ok(self.compiler(program, Vec::new()))
     }
 
     /// What the compiler says of itself. It is asked once, and again when its file has changed.
@@ -192,7 +205,7 @@ impl Compiler {
         deadline: Duration,
     ) -> Result<Output, BackendError> {
         let name = self.program.display();
-        run::run(command, deadline).map_err(|error| match error {
+        self.running.run(command, deadline).map_err(|error| match error {
             RunError::Deadline => BackendError::failed(
                 format!("compiling with `{name}`"),
                 format!(
@@ -200,6 +213,9 @@ impl Compiler {
                      gives it longer"
                 ),
             ),
+            RunError::Stopped => {
+                BackendError::failed(format!("compiling with `{name}`"), "the backend was stopped")
+            }
             RunError::Io(error) => BackendError::failed(format!("running `{name}`"), error),
         })
     }
@@ -233,13 +249,13 @@ impl Compiler {
 }
 
 /// A program by its path, or its name in `PATH`; or the same with arguments behind it.
-fn from_words(text: &str) -> Option<Compiler> {
+fn from_words(text: &str) -> Option<(PathBuf, Vec<String>)> {
     if let Some(program) = look_up(OsStr::new(text.trim())) {
-        return Some(Compiler { program, arguments: Vec::new() });
+        return Some((program, Vec::new()));
     }
     let mut words = text.split_whitespace();
     let program = look_up(OsStr::new(words.next()?))?;
-    Some(Compiler { program, arguments: words.map(str::to_owned).collect() })
+    Some((program, words.map(str::to_owned).collect()))
 }
 
 /// The file that would run under this name.

@@ -1,8 +1,9 @@
-//! Runs a compiler to its end, or to its deadline.
+//! Runs a compiler to its end, to its deadline, or until everything is stopped.
 
 use std::io;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -13,41 +14,87 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) enum RunError {
     /// It did not end in time, and was killed.
     Deadline,
+    /// Everything was stopped: it was killed, or not even started.
+    Stopped,
     /// It could not be started, or its output could not be read.
     Io(io::Error),
 }
 
-/// Runs `command` and collects what it prints. When `deadline` has passed, the program is killed
-/// and everything that it started with it.
-pub(crate) fn run(command: &mut Command, deadline: Duration) -> Result<Output, RunError> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    #[cfg(unix)]
-    {
-        // A group of its own, so that one signal reaches the driver's children too.
-        std::os::unix::process::CommandExt::process_group(command, 0);
-    }
-    let child = command.spawn().map_err(RunError::Io)?;
-    let id = child.id();
-    let (sender, ended) = mpsc::channel();
-    let waiter = thread::Builder::new().name("grainstore-host".into()).spawn(move || {
-        // Nobody listens any more when the child holds on to its pipes even after its death.
-        let _ = sender.send(child.wait_with_output());
-    });
-    if let Err(error) = waiter {
-        kill(id);
-        return Err(RunError::Io(error));
-    }
-    match ended.recv_timeout(deadline) {
-        Ok(output) => output.map_err(RunError::Io),
-        Err(RecvTimeoutError::Timeout) => {
-            kill(id);
-            // Until it is gone, it may still write into the folder that the caller removes next.
-            let _ = ended.recv_timeout(GRACE);
-            Err(RunError::Deadline)
+/// The compilers of one backend that run just now.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stopped: bool,
+    /// Each is the leader of a process group.
+    programs: Vec<u32>,
+}
+
+impl Running {
+    /// Runs `command` and collects what it prints. When `deadline` has passed, the program is killed
+    /// and everything that it started with it.
+    pub(crate) fn run(
+        &self,
+        command: &mut Command,
+        deadline: Duration,
+    ) -> Result<Output, RunError> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        #[cfg(unix)]
+        {
+            // A group of its own, so that one signal reaches the driver's children too.
+            std::os::unix::process::CommandExt::process_group(command, 0);
         }
-        Err(RecvTimeoutError::Disconnected) => {
-            Err(RunError::Io(io::Error::other("the thread that waits for it is gone")))
+        let child = {
+            // Under the lock, so that a stop either sees the program or keeps it from starting.
+            let mut state = self.lock();
+            if state.stopped {
+                return Err(RunError::Stopped);
+            }
+            let child = command.spawn().map_err(RunError::Io)?;
+            state.programs.push(child.id());
+            child
+        };
+        let id = child.id();
+        let (sender, ended) = mpsc::channel();
+        let waiter = thread::Builder::new().name("grainstore-host".into()).spawn(move || {
+            // Nobody listens any more when the child holds on to its pipes even after its death.
+            let _ = sender.send(child.wait_with_output());
+        });
+        let output = match waiter.map(|_| ended.recv_timeout(deadline)) {
+            Ok(Ok(output)) => output.map_err(RunError::Io),
+            Ok(Err(RecvTimeoutError::Timeout)) => {
+                kill(id);
+                // Until it is gone, it may still write into the folder that the caller removes next.
+                let _ = ended.recv_timeout(GRACE);
+                Err(RunError::Deadline)
+            }
+            Ok(Err(RecvTimeoutError::Disconnected)) => {
+                Err(RunError::Io(io::Error::other("the thread that waits for it is gone")))
+            }
+            Err(error) => {
+                kill(id);
+                Err(RunError::Io(error))
+            }
+        };
+        let mut state = self.lock();
+        state.programs.retain(|program| *program != id);
+        if state.stopped { Err(RunError::Stopped) } else { output }
+    }
+
+    /// Kills what runs, with everything that it started, and lets nothing start any more.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        for program in &state.programs {
+            kill(*program);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,7 +123,8 @@ mod tests {
 
     #[test]
     fn what_it_prints_comes_back() {
-        let Ok(output) = run(&mut shell("echo out; echo err >&2; exit 3"), GRACE) else {
+        let mut command = shell("echo out; echo err >&2; exit 3");
+        let Ok(output) = Running::default().run(&mut command, GRACE) else {
             panic!("the shell did not run");
         };
         assert_eq!(output.stdout, b"out\n");
@@ -88,12 +136,33 @@ mod tests {
     fn a_hang_is_killed_with_its_children() {
         // The inner shell outlives the outer one and would hold the pipes open for an hour.
         let mut hang = shell("sh -c 'sleep 3600; :' & wait; :");
-        assert!(matches!(run(&mut hang, Duration::from_millis(50)), Err(RunError::Deadline)));
+        let ran = Running::default().run(&mut hang, Duration::from_millis(50));
+        assert!(matches!(ran, Err(RunError::Deadline)));
     }
 
     #[test]
     fn a_program_that_is_not_there_is_an_error() {
         let mut command = Command::new("/nowhere/cc");
-        assert!(matches!(run(&mut command, GRACE), Err(RunError::Io(_))));
+        assert!(matches!(Running::default().run(&mut command, GRACE), Err(RunError::Io(_))));
+    }
+
+    #[test]
+    fn a_stop_kills_what_runs_and_lets_nothing_start() {
+        let running = Running::default();
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+        assert!(made.success());
+        thread::scope(|scope| {
+            // Opening a pipe to write waits for who reads it: that is how we know it runs.
+            let mut hang = shell(&format!("echo > {}; sleep 3600", pipe.display()));
+            let running = &running;
+            let ran = scope.spawn(move || running.run(&mut hang, Duration::from_secs(3600)));
+            std::fs::read(&pipe).expect("it is a pipe");
+            running.stop();
+            assert!(matches!(ran.join(), Ok(Err(RunError::Stopped))));
+        });
+        let late = running.run(&mut shell("exit 0"), GRACE);
+        assert!(matches!(late, Err(RunError::Stopped)));
     }
 }
