@@ -1,2 +1,7 @@
-//! placeholder
-fn main() {}
+//! The program `grainstore`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    grainstore_cli::run(std::env::args_os())
+}

@@ -1,0 +1,140 @@
+//! The command line.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit;
+
+const ABOUT: &str =
+    "Keeps compiled GPU kernels: compiles them ahead of time, and says what is here.";
+
+const ENVIRONMENT: &str = "\
+Environment:
+  GRAINSTORE_DIR  the folder of the store, where --store does not say
+  CC              the C compiler of the host backend
+  NO_COLOR        no colors";
+
+const MANIFEST: &str = "\
+The manifest (grainstore.toml):
+  [[kernel]]
+  name = \"saxpy\"                     # unique in the manifest
+  source = \"saxpy.cl\"                # relative to the manifest
+  sources = [\"saxpy.c\", \"saxpy.cl\"]  # instead of source: one for each language
+  language = \"opencl-c\"              # default: by the source's extension
+  entry = \"saxpy\"                    # default: all functions of the source
+  backends = [\"opencl\"]              # default: all that take the language
+  headers = [\"common.h\"]             # named as #include names them
+  options = [\"-cl-fast-relaxed-math\"]
+  [kernel.options_for]               # options for the sources of one language
+  c = [\"-ffast-math\"]
+  [kernel.defines]
+  BLOCK = [64, 128, 256]             # a list is a matrix: one artifact each
+  FAST = true                        # 1; false is 0";
+
+/// What was typed.
+#[derive(Debug, Parser)]
+#[command(name = "grainstore", version, about = ABOUT, after_help = exit::HELP)]
+#[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+pub(crate) struct Cli {
+    /// The command.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compile every kernel of a manifest into the store; what is there already is left alone
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{MANIFEST}\n\n{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Warm(Warm),
+    /// Say what this machine has, and run a small kernel on every backend to see that it works
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Doctor(Doctor),
+}
+
+/// `grainstore warm`.
+#[derive(Debug, Args)]
+pub(crate) struct Warm {
+    /// The manifest, or the folder that holds it
+    ///
+    /// Default: grainstore.toml here or in the nearest folder above; in a clone of grainstore
+    /// otherwise its examples.
+    pub(crate) manifest: Option<PathBuf>,
+
+    /// Only this backend; may be given several times
+    ///
+    /// A backend that is asked for and not found makes the exit code 3.
+    #[arg(long = "backend", value_name = "NAME")]
+    pub(crate) backends: Vec<String>,
+
+    /// How many kernels to compile at once [default: one for each core]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Where the store is.
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// `grainstore doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Where the store is.
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// Where the store is.
+#[derive(Debug, Args)]
+pub(crate) struct StoreLocation {
+    /// The folder of the store [default: $GRAINSTORE_DIR, else in the user's cache folder]
+    #[arg(long = "store", value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl StoreLocation {
+    /// The folder that was named, else the default one. Nothing is looked up or made on disk.
+    pub(crate) fn folder(&self) -> Result<PathBuf, grainstore_artifacts::Error> {
+        match &self.folder {
+            Some(folder) => Ok(folder.clone()),
+            None => grainstore_artifacts::default_folder(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_tells_its_exit_codes() {
+        for command in Cli::command().get_subcommands() {
+            for help in [command.get_after_help(), command.get_after_long_help()] {
+                let help = help.map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains("Exit codes:"), "{}", command.get_name());
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A backend, asked everything that its users will ask of it, with a kernel small enough to check
+//! by hand.
+
+use std::fmt;
+
+use grainstore::DeviceId;
+use grainstore_runtime::{Backend, BackendError, KernelSpec, Language};
+
+use super::report::{BackendReport, DeviceReport};
+
+/// How many numbers the kernel computes.
+pub(super) const COUNT: usize = 1000;
+
+/// The factor of `y = FACTOR * x + y`.
+pub(super) const FACTOR: f32 = 3.0;
+
+/// How a backend's users launch: `y = FACTOR * x + y` over [`COUNT`] numbers, by the entry point
+/// `saxpy`, on that device.
+pub(super) trait Launch: Backend {
+    /// The kernel, in the language that the backend prefers.
+    const SOURCE: &'static str;
+
+    /// Launches the kernel and leaves its result in `y`.
+    fn launch(
+        &self,
+        device: &DeviceId,
+        module: &Self::Module,
+        x: &[f32; COUNT],
+        y: &mut [f32; COUNT],
+    ) -> Result<(), BackendError>;
+}
+
+/// Asks the backend everything. What is missing or fails is in the report, with what would help.
+pub(super) fn examine<B: Launch>(backend: &B) -> BackendReport {
+    let mut report = BackendReport { backend: backend.name().into(), ..BackendReport::default() };
+    if let Err(trouble) = fill(backend, &mut report) {
+        // A driver without its compiler, or the other way round, is not a backend that is here.
+        report.found &= !trouble.missing;
+        report.error = Some(trouble.error);
+        report.hint = trouble.hint;
+    }
+    report
+}
+
+fn fill<B: Launch>(backend: &B, report: &mut BackendReport) -> Result<(), Trouble> {
+    let devices = backend.devices()?;
+    let Some(first) = devices.first() else {
+        return Err(Trouble {
+            error: "it has no device".into(),
+            hint: Some("install a driver, or give this user the right to use the device".into()),
+            missing: true,
+        });
+    };
+    report.found = true;
+    report.driver = Some(first.driver.clone());
+    for device in &devices {
+        report.devices.push(DeviceReport { id: device.id.to_string(), name: device.name.clone() });
+    }
+    let target = backend.target(&first.id)?;
+    report.compiler = Some(backend.toolchain(&target)?.as_str().to_owned());
+    let language = backend.languages().first().copied().unwrap_or(Language::C);
+    let spec = KernelSpec::builder("saxpy", language)
+        .source(B::SOURCE)
+        .entry("saxpy")
+        .build()
+        .map_err(Trouble::plain)?;
+    let mut modules = Vec::new();
+    for device in &devices {
+        let (module, _) = backend.build(&device.id, &spec)?;
+        modules.push((device.id, module));
+    }
+    report.compiled = true;
+    for (device, module) in modules {
+        let checked = check(backend, &device, &module);
+        let unloaded = backend.unload(module);
+        checked?;
+        unloaded?;
+    }
+    report.launched = true;
+    Ok(())
+}
+
+/// Whole numbers that a float holds exactly, so that any correct device gives the same.
+fn check<B: Launch>(backend: &B, device: &DeviceId, module: &B::Module) -> Result<(), Trouble> {
+    let x: [f32; COUNT] = std::array::from_fn(|index| index as f32);
+    let before: [f32; COUNT] = std::array::from_fn(|index| (COUNT - index) as f32);
+    let mut y = before;
+    backend.launch(device, module, &x, &mut y)?;
+    for index in 0..COUNT {
+        let expected = FACTOR * x[index] + before[index];
+        if y[index] != expected {
+            return Err(Trouble {
+                error: format!("{device} computes wrongly: {} instead of {expected}", y[index]),
+                hint: Some("update the driver or the compiler".into()),
+                missing: false,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What went wrong, and what would help.
+struct Trouble {
+    error: String,
+    hint: Option<String>,
+    missing: bool,
+}
+
+impl Trouble {
+    fn plain(error: impl fmt::Display) -> Self {
+        Self { error: error.to_string(), hint: None, missing: false }
+    }
+}
+
+impl From<BackendError> for Trouble {
+    fn from(error: BackendError) -> Self {
+        match error {
+            BackendError::Missing { what, hint } => {
+                let error = format!("{what} was not found");
+                Self { error, hint: Some(hint), missing: true }
+            }
+            BackendError::Unsupported { what, hint } => {
+                Self { error: what, hint: Some(hint), missing: false }
+            }
+            other => Self::plain(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use grainstore::Family;
+    use grainstore_runtime::{Artifact, DeviceInfo, Target, Toolchain};
+
+    /// A backend that does what its fields say, with a module that is its own result.
+    #[derive(Clone, Copy)]
+    struct Fake {
+        devices: Result<u32, &'static str>,
+        compiles: bool,
+        factor: f32,
+    }
+
+    const GOOD: Fake = Fake { devices: Ok(2), compiles: true, factor: FACTOR };
+
+    impl Backend for Fake {
+        type Module = f32;
+
+        fn name(&self) -> &str {
+            "fake"
+        }
+
+        fn family(&self) -> Family {
+            Family::new("fake")
+        }
+
+        fn languages(&self) -> &[Language] {
+            &[Language::C]
+        }
+
+        fn devices(&self) -> Result<Vec<DeviceInfo>, BackendError> {
+            let count = self.devices.map_err(|what| BackendError::missing(what, "install it"))?;
+            let device = |index| DeviceInfo {
+                id: DeviceId::new(self.family(), index),
+                name: "a device".into(),
+                driver: "a driver 1.0".into(),
+            };
+            Ok((0..count).map(device).collect())
+        }
+
+        fn target(&self, _: &DeviceId) -> Result<Target, BackendError> {
+            Ok(Target::new("t"))
+        }
+
+        fn toolchain(&self, _: &Target) -> Result<Toolchain, BackendError> {
+            Ok(Toolchain::new("cc 1.0"))
+        }
+
+        fn build(
+            &self,
+            _: &DeviceId,
+            _: &KernelSpec,
+        ) -> Result<(f32, Option<Artifact>), BackendError> {
+            if self.compiles {
+                Ok((self.factor, None))
+            } else {
+                Err(BackendError::Compile { log: "no".into() })
+            }
+        }
+
+        fn load(&self, _: &DeviceId, _: &KernelSpec, _: &Artifact) -> Result<f32, BackendError> {
+            Ok(self.factor)
+        }
+
+        fn unload(&self, _: f32) -> Result<(), BackendError> {
+            Ok(())
+        }
+
+        fn destroy_device(&self, _: &DeviceId) -> Result<(), BackendError> {
+            Ok(())
+        }
+    }
+
+    impl Launch for Fake {
+        const SOURCE: &'static str = "saxpy";
+
+        fn launch(
+            &self,
+            _: &DeviceId,
+            module: &f32,
+            x: &[f32; COUNT],
+            y: &mut [f32; COUNT],
+        ) -> Result<(), BackendError> {
+            for (x, y) in x.iter().zip(y) {
+                *y += module * x;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_backend_that_works_is_told_whole() {
+        let report = examine(&GOOD);
+        assert!(report.found && report.compiled && report.launched, "{report:?}");
+        assert_eq!(report.devices.len(), 2);
+        assert_eq!(report.devices[1].id, "fake:1");
+        assert_eq!(report.compiler.as_deref(), Some("cc 1.0"));
+        assert_eq!(report.driver.as_deref(), Some("a driver 1.0"));
+        assert_eq!((report.error, report.hint), (None, None));
+    }
+
+    #[test]
+    fn a_backend_that_is_missing_says_what_to_install() {
+        let report = examine(&Fake { devices: Err("libfake.so"), ..GOOD });
+        assert!(!report.found && !report.compiled && !report.launched);
+        assert_eq!(report.error.as_deref(), Some("libfake.so was not found"));
+        assert_eq!(report.hint.as_deref(), Some("install it"));
+        assert!(!examine(&Fake { devices: Ok(0), ..GOOD }).found);
+    }
+
+    #[test]
+    fn a_compiler_that_fails_and_wrong_numbers_are_told_apart() {
+        let report = examine(&Fake { compiles: false, ..GOOD });
+        assert!(report.found && !report.compiled && !report.launched);
+        assert!(report.error.unwrap().contains("does not compile"));
+        let report = examine(&Fake { factor: 2.0, ..GOOD });
+        assert!(report.found && report.compiled && !report.launched);
+        assert_eq!(report.error.unwrap(), "fake:0 computes wrongly: 1001 instead of 1002");
+    }
+}

@@ -1,0 +1,47 @@
+//! The program `grainstore`, as a library, so that its parts can be tested.
+//!
+//! A command parses its manifest ([`manifest`]), does its work ([`warm`], [`doctor`]) and ends with
+//! an exit code ([`exit`]); what it has to say goes through [`output`].
+#![allow(rustdoc::private_intra_doc_links)]
+
+mod args;
+mod backends;
+mod doctor;
+mod exit;
+mod interrupt;
+mod manifest;
+mod output;
+mod warm;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// Does what the command line says, program name first, and gives the process's exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come this way too, and go to standard output.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    let result = match &cli.command {
+        Command::Warm(arguments) => warm::run(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
+    };
+    let exit = result.unwrap_or_else(|failure| {
+        output::error(&failure);
+        failure.exit
+    });
+    ExitCode::from(exit.code())
+}
+
+/// The README's own examples, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,235 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A folder with the files that the manifests below name.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let files: [(&str, &[u8]); 7] = [
+        ("saxpy.c", b"void saxpy(void) {}"),
+        ("saxpy.cl", b"kernel void saxpy() {}"),
+        ("other.c", b"int other;"),
+        ("noname", b"int x;"),
+        ("empty.c", b""),
+        ("latin.c", b"// caf\xe9"),
+        ("common.h", b"#define N 1"),
+    ];
+    for (name, content) in files {
+        fs::write(folder.path().join(name), content).unwrap();
+    }
+    folder
+}
+
+fn known() -> Vec<KnownBackend> {
+    vec![
+        KnownBackend { name: "host".into(), languages: vec![Language::C] },
+        KnownBackend { name: "opencl".into(), languages: vec![Language::OpenClC] },
+    ]
+}
+
+fn read(text: &str) -> Result<Manifest, String> {
+    let folder = folder();
+    let path = folder.path().join(FILE_NAME);
+    fs::write(&path, text).unwrap();
+    Manifest::read(folder.path(), &known())
+        .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+}
+
+/// What is said of a kernel with these lines, its name on line 2, theirs from line 3.
+fn wrong(lines: &str) -> String {
+    read(&format!("[[kernel]]\nname = \"k\"\n{lines}\n")).unwrap_err()
+}
+
+#[test]
+fn a_whole_manifest_is_read() {
+    let manifest = read(
+        r#"
+        [[kernel]]
+        name = "saxpy"
+        sources = ["saxpy.c", "saxpy.cl"]
+        entry = "saxpy"
+        headers = ["common.h"]
+        options = ["-g"]
+        [kernel.options_for]
+        c = ["-ffast-math"]
+        opencl-c = ["-cl-fast-relaxed-math"]
+        [kernel.defines]
+        BLOCK = [64, 128]
+        EPS = 1e-5
+        ONE = 1.0
+        FAST = true
+        TYPE = "float"
+
+        [[kernel]]
+        name = "plain"
+        source = "noname"
+        language = "c"
+        backends = ["host"]
+        "#,
+    )
+    .unwrap();
+    let [saxpy, plain] = manifest.kernels.as_slice() else { panic!("two kernels") };
+    let source = saxpy.source_for(&[Language::C]).unwrap();
+    let spec = saxpy.spec(source, &saxpy.variants[1]).unwrap();
+    assert_eq!(saxpy.variants[1].label, "BLOCK=128");
+    assert_eq!(spec.name(), "saxpy");
+    assert_eq!(spec.language(), Language::C);
+    assert_eq!(spec.source(), b"void saxpy(void) {}");
+    assert_eq!(spec.entry(), Some("saxpy"));
+    assert_eq!(spec.options(), ["-g", "-ffast-math"]);
+    assert_eq!(spec.headers()[0].0, "common.h");
+    assert_eq!(&*spec.headers()[0].1, b"#define N 1");
+    let defines: Vec<_> =
+        spec.defines().iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(defines, ["BLOCK=128", "EPS=1e-5", "FAST=1", "ONE=1.0", "TYPE=float"]);
+
+    let source = saxpy.source_for(&[Language::OpenClC]).unwrap();
+    let spec = saxpy.spec(source, &saxpy.variants[0]).unwrap();
+    assert_eq!(spec.options(), ["-g", "-cl-fast-relaxed-math"]);
+
+    assert_eq!(plain.backends.as_deref(), Some(&["host".to_owned()][..]));
+    assert_eq!(plain.variants.len(), 1);
+    assert!(plain.source_for(&[Language::OpenClC]).is_none());
+}
+
+#[test]
+fn what_is_not_toml_is_told_with_its_place() {
+    let said = read("[[kernel]]\nname = \"k\nsource = \"saxpy.c\"\n").unwrap_err();
+    assert!(said.starts_with("grainstore.toml:2:"), "{said}");
+    assert!(said.contains("2 | name = \"k"), "{said}");
+}
+
+#[test]
+fn a_field_that_is_missing_or_of_the_wrong_type_is_told_with_its_place() {
+    let said = read("[[kernel]]\nsource = \"saxpy.c\"\n").unwrap_err();
+    assert!(said.starts_with("grainstore.toml:1:1: missing field `name`"), "{said}");
+    let said = wrong("source = 7");
+    assert!(said.starts_with("grainstore.toml:3:10: invalid type: integer `7`"), "{said}");
+}
+
+#[test]
+fn an_unknown_field_brings_the_nearest_known_one() {
+    let said = wrong("sorce = \"saxpy.c\"");
+    assert!(said.starts_with("grainstore.toml:3:1: unknown field `sorce`"), "{said}");
+    assert!(said.contains("help: did you mean `source`?"), "{said}");
+    let said = read("[[kernels]]\nname = \"k\"\n").unwrap_err();
+    assert!(said.contains("help: did you mean `kernel`?"), "{said}");
+}
+
+#[test]
+fn an_empty_manifest_says_what_to_add() {
+    for text in ["", "# nothing\n", "kernel = []\n"] {
+        let said = read(text).unwrap_err();
+        assert!(said.starts_with("grainstore.toml: there is no [[kernel]]"), "{said}");
+        assert!(said.contains("help: add one"), "{said}");
+    }
+}
+
+#[test]
+fn names_are_unique_and_not_empty() {
+    let kernel = "[[kernel]]\nname = \"k\"\nsource = \"saxpy.c\"\n";
+    let said = read(&format!("{kernel}{kernel}")).unwrap_err();
+    assert!(said.starts_with("grainstore.toml:5:8: there are two kernels named `k`"), "{said}");
+    let said = read("[[kernel]]\nname = \" \"\nsource = \"saxpy.c\"\n").unwrap_err();
+    assert!(said.starts_with("grainstore.toml:2:8: the name is empty"), "{said}");
+}
+
+#[test]
+fn sources_are_there_and_their_language_is_known() {
+    let cases = [
+        ("", "2:8: kernel `k` has no source"),
+        ("source = \"gone.c\"", "3:10: there is no file `gone.c`"),
+        ("source = \"empty.c\"", "3:10: `empty.c` is empty"),
+        ("source = \"latin.c\"", "3:10: `latin.c` is not UTF-8 text"),
+        ("source = \"noname\"", "3:10: the name of `noname` does not say its language"),
+        ("source = \"saxpy.c\"\nlanguage = \"opencl\"", "4:12: unknown language `opencl`"),
+        ("sources = []", "3:11: the list is empty"),
+        ("sources = [\"saxpy.c\", \"other.c\"]", "3:23: there are two sources in c"),
+        ("source = \"saxpy.c\"\nsources = [\"saxpy.cl\"]", "4:11: there is both"),
+        ("sources = [\"saxpy.c\"]\nlanguage = \"c\"", "4:12: `language` goes with one `source`"),
+    ];
+    for (lines, expected) in cases {
+        let said = wrong(lines);
+        assert!(said.starts_with(&format!("grainstore.toml:{expected}")), "{lines}\n{said}");
+        assert!(said.contains("= help: "), "{lines}\n{said}");
+    }
+    assert!(wrong("source = \"saxpy.c\"\nlanguage = \"opencl\"").contains("mean `opencl-c`?"));
+}
+
+#[test]
+fn backends_are_known_and_take_the_language() {
+    let cases = [
+        ("[\"opncl\"]", "4:13: unknown backend `opncl`"),
+        ("[]", "4:12: the list is empty"),
+        ("[\"host\", \"opencl\"]", "4:21: opencl does not take c"),
+    ];
+    for (value, expected) in cases {
+        let said = wrong(&format!("source = \"saxpy.c\"\nbackends = {value}"));
+        assert!(said.starts_with(&format!("grainstore.toml:{expected}")), "{value}\n{said}");
+    }
+    let said = wrong("source = \"saxpy.c\"\nbackends = [\"zebra\"]");
+    assert!(said.contains("help: the backends are: host, opencl"), "{said}");
+}
+
+#[test]
+fn defines_have_good_names_and_lists_with_different_values() {
+    let cases = [
+        ("BLOCK = []", "5:9: the list of `BLOCK` is empty"),
+        ("BLOCK = [1, 2, 1]", "5:9: the list of `BLOCK` has 1 twice"),
+        ("\"2x\" = 1", "5:1: `2x` is no name for a define"),
+        ("N = [[1]]", "5:5: a list within a list"),
+        ("N = inf", "5:5: inf has no spelling"),
+        ("N = {}", "5:5: invalid type: map"),
+    ];
+    for (line, expected) in cases {
+        let said = wrong(&format!("source = \"saxpy.c\"\n[kernel.defines]\n{line}"));
+        assert!(said.starts_with(&format!("grainstore.toml:{expected}")), "{line}\n{said}");
+    }
+    let lists: String = (0..17).map(|name| format!("D{name} = [1, 2]\n")).collect();
+    let said = wrong(&format!("source = \"saxpy.c\"\n[kernel.defines]\n{lists}"));
+    assert!(said.contains("more than 65536 variants"), "{said}");
+}
+
+#[test]
+fn headers_and_options_are_checked() {
+    let cases = [
+        ("headers = [\"gone.h\"]", "4:12: there is no file `gone.h`"),
+        ("headers = [\"../common.h\"]", "4:12: `../common.h` is no plain name"),
+        ("headers = [\"/etc/passwd\"]", "4:12: `/etc/passwd` is no plain name"),
+        ("headers = [\"common.h\", \"common.h\"]", "4:24: the header `common.h` is named twice"),
+        ("entry = \"\"", "4:9: the entry point is empty"),
+        ("[kernel.options_for]\nopencl = []", "5:1: unknown language `opencl`"),
+    ];
+    for (lines, expected) in cases {
+        let said = wrong(&format!("source = \"saxpy.c\"\n{lines}"));
+        assert!(said.starts_with(&format!("grainstore.toml:{expected}")), "{lines}\n{said}");
+    }
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_in_the_order_of_the_text() {
+    let said = wrong(
+        "source = \"gone.c\"\nbackends = [\"zebra\"]\n[kernel.defines]\nN = []\n[[kernel]]\nname = \
+         \"k\"\nsource = \"saxpy.c\"",
+    );
+    let places: Vec<_> =
+        said.lines().filter_map(|line| line.strip_prefix("grainstore.toml:")).collect();
+    let starts = ["3:10:", "4:13:", "6:5:", "8:8:"];
+    assert_eq!(places.len(), starts.len(), "{said}");
+    for (place, start) in places.iter().zip(starts) {
+        assert!(place.starts_with(start), "{said}");
+    }
+}
+
+#[test]
+fn a_manifest_that_is_not_there_or_not_text_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none.toml");
+    let said = Manifest::read(&path, &known()).unwrap_err().to_string();
+    assert!(said.starts_with(&format!("{}: there is no such manifest", path.display())), "{said}");
+    fs::write(&path, b"\xff").unwrap();
+    let said = Manifest::read(&path, &known()).unwrap_err().to_string();
+    assert!(said.contains("can't be read: invalid utf-8"), "{said}");
+}

@@ -1,0 +1,104 @@
+//! Which kernel is to be made for which device, and which can't be.
+
+use std::sync::Arc;
+
+use grainstore_runtime::{Device, KernelSpec, SpecError};
+
+use crate::manifest::{Kernel, KnownBackend, Manifest};
+
+/// A backend that was asked for, and what it answered.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) backend: KnownBackend,
+    /// Its devices, or why it can't be used.
+    pub(super) devices: Result<Vec<Device>, String>,
+}
+
+/// One variant of a kernel on one device.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) kernel: Arc<str>,
+    pub(super) variant: Arc<str>,
+    pub(super) backend: Arc<str>,
+    pub(super) device: Device,
+    pub(super) spec: KernelSpec,
+}
+
+/// A kernel that is left out, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Skip {
+    pub(super) kernel: String,
+    pub(super) reason: String,
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) jobs: Vec<Job>,
+    pub(super) skipped: Vec<Skip>,
+}
+
+impl Plan {
+    /// Backend by backend, and within it in the order of the manifest.
+    ///
+    /// A kernel is left out where a backend that it is for can't be used, and, if every backend of
+    /// this program was asked (`all`), where none takes its language.
+    ///
+    /// # Errors
+    /// Where a kernel's parts do not make a spec.
+    pub(super) fn new(manifest: &Manifest, asked: &[Asked], all: bool) -> Result<Self, SpecError> {
+        let mut plan = Self::default();
+        for asked in asked {
+            for kernel in manifest.kernels.iter().filter(|kernel| wants(kernel, &asked.backend)) {
+                plan.add(kernel, asked)?;
+            }
+        }
+        for kernel in &manifest.kernels {
+            if all && !asked.iter().any(|asked| wants(kernel, &asked.backend)) {
+                let languages: Vec<_> =
+                    kernel.sources.iter().map(|source| source.language.name()).collect();
+                plan.skipped.push(Skip {
+                    kernel: kernel.name.clone(),
+                    reason: format!("no backend of this program takes {}", languages.join(" or ")),
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    fn add(&mut self, kernel: &Kernel, asked: &Asked) -> Result<(), SpecError> {
+        let backend = &asked.backend;
+        let devices = match &asked.devices {
+            Ok(devices) => devices,
+            Err(reason) => {
+                let reason = format!("{}: {reason}", backend.name);
+                self.skipped.push(Skip { kernel: kernel.name.clone(), reason });
+                return Ok(());
+            }
+        };
+        let Some(source) = kernel.source_for(&backend.languages) else { return Ok(()) };
+        let name: Arc<str> = kernel.name.as_str().into();
+        let backend: Arc<str> = backend.name.as_str().into();
+        for variant in &kernel.variants {
+            // One spec for all devices: its key is then made once for all that are equal.
+            let spec = kernel.spec(source, variant)?;
+            let label: Arc<str> = variant.label.as_str().into();
+            for device in devices {
+                self.jobs.push(Job {
+                    kernel: Arc::clone(&name),
+                    variant: Arc::clone(&label),
+                    backend: Arc::clone(&backend),
+                    device: device.clone(),
+                    spec: spec.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the manifest means this kernel for this backend.
+pub(super) fn wants(kernel: &Kernel, backend: &KnownBackend) -> bool {
+    let named = kernel.backends.as_ref().is_none_or(|names| names.contains(&backend.name));
+    named && kernel.source_for(&backend.languages).is_some()
+}
