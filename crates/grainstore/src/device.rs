@@ -168,3 +168,56 @@ impl fmt::Display for DeviceId {
         write!(f, "{}:{}", self.family, self.index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn d1_device_0_of_two_families_is_two_devices() {
+        let families = [
+            Family::CUDA,
+            Family::HIP,
+            Family::OPENCL,
+            Family::VULKAN,
+            Family::METAL,
+            Family::WGPU,
+            Family::HOST,
+            Family::new("one more"),
+            Family::new("and another"),
+        ];
+        let devices: HashSet<_> = families.map(|family| DeviceId::new(family, 0)).into();
+        assert_eq!(devices.len(), families.len());
+        assert_ne!(DeviceId::new(Family::HOST, 0), DeviceId::new(Family::HOST, 1));
+        assert_eq!(DeviceId::new(Family::OPENCL, 2).to_string(), "OpenCL:2");
+    }
+
+    #[test]
+    fn d1_a_family_is_its_name_whoever_asks_first() {
+        for (constant, name) in
+            [(Family::CUDA, "cuda"), (Family::WGPU, "WGPU"), (Family::HOST, "Host")]
+        {
+            assert_eq!(Family::new(name), constant);
+        }
+        let made = std::thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(|| Family::new(String::from("d1 threads"))));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert!(made.iter().all(|family| *family == made[0]));
+        assert_eq!(Family::new("D1 THREADS"), made[0]);
+        assert_ne!(Family::new("d1 thread"), made[0]);
+        assert_eq!(made[0].name(), "d1 threads");
+    }
+
+    #[test]
+    fn h6_a_refinement_shares_the_familys_devices() {
+        let ptx = Framework::new("CUDA/PTX");
+        assert_eq!(ptx.device(1), DeviceId::new(Family::CUDA, 1));
+        assert_eq!(ptx.device(1), Framework::new("cuda/CUBIN").device(1));
+        assert_eq!(Framework::new("CUDA").refinement(), None);
+        assert_eq!(Framework::new("mine/a/b").refinement(), Some("a/b"));
+        assert_eq!(Framework::new("mine/a/b").family(), Family::new("mine"));
+    }
+}

@@ -430,6 +430,7 @@ fn h4_a_nested_failure_reaches_the_outer_caller() {
     let error =
         hooks.around_clear(|| hooks.around_clear(|| Err::<(), _>(Broken("inner")))).unwrap_err();
     assert_eq!(error.downcast_ref(), Some(&Broken("inner")));
+    assert_eq!(message(&error), "the clear failed: broken: inner");
     assert_eq!(log.take(), ["notified", "notified"]);
 }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
-use crate::error::panic_message;
+use crate::error::{BoxError, panic_message};
 use crate::sync::Arc;
 
 /// The first failure of a notification, or of what was cleared within one.
@@ -30,6 +30,15 @@ impl HookError {
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         std::iter::successors(self.source(), |&error| error.source())
             .find_map(|error| error.downcast_ref())
+    }
+
+    /// The error of a clear. One that comes out of a clear within the clear is that clear's own.
+    pub(super) fn clear(error: BoxError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(inner) if matches!(*inner, Self::Clear(_)) => *inner,
+            Ok(inner) => Self::Clear(Arc::from(inner as BoxError)),
+            Err(error) => Self::Clear(Arc::from(error)),
+        }
     }
 
     pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {

@@ -56,13 +56,9 @@ impl<A> Listeners<A> {
         let mut outcome = Ok(());
         while let Some((key, callback)) = self.following(last, end) {
             last = Some(key);
-            // A listener that was unregistered meanwhile is dropped here, and its drop may panic
-            // just as its call may.
-            let called = catch_unwind(AssertUnwindSafe(move || {
-                let result = callback(argument);
-                drop(callback);
-                result
-            }));
+            // A listener that was unregistered meanwhile is dropped at the end of this closure, and
+            // its drop may panic just as its call may.
+            let called = catch_unwind(AssertUnwindSafe(move || callback(argument)));
             let result = match called {
                 Ok(result) => result.map_err(|error| HookError::Listener(Arc::from(error))),
                 Err(panic) => Err(HookError::panicked(&*panic)),

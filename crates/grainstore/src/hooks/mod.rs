@@ -130,7 +130,8 @@ impl Hooks {
     ///
     /// No lock is held meanwhile: a listener may register, unregister and notify. One that is
     /// registered meanwhile waits for the next notification; one that is unregistered meanwhile, and
-    /// was not called yet, is not called.
+    /// was not called yet, is not called. A listener that notifies of what it listens for is called
+    /// within itself, and must end that.
     ///
     /// # Errors
     /// The first failure of a listener, after all have been called. A listener's panic is a failure.
@@ -165,7 +166,7 @@ impl Hooks {
     where
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        let clear = || clear().map_err(|error| HookError::Clear(Arc::from(error.into())));
+        let clear = || clear().map_err(|error| HookError::clear(error.into()));
         let Some(_entered) = Entered::outermost(&self.clear_all) else {
             return clear();
         };
