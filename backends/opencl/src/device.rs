@@ -1,0 +1,182 @@
+//! The devices of all drivers, numbered, and what the key says of them.
+
+use std::env;
+use std::sync::Arc;
+
+use grainstore::{DeviceId, Family};
+use grainstore_runtime::{BackendError, DeviceInfo, Target, Toolchain};
+use opencl_sys::{
+    CL_DEVICE_ADDRESS_BITS, CL_DEVICE_AVAILABLE, CL_DEVICE_ENDIAN_LITTLE, CL_DEVICE_EXTENSIONS,
+    CL_DEVICE_NAME, CL_DEVICE_VENDOR_ID, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_PLATFORM_NAME,
+    CL_PLATFORM_VERSION, cl_platform_id,
+};
+
+use crate::driver::Driver;
+use crate::handle::DeviceHandle;
+use crate::status::Failure;
+
+/// How the variables begin that steer the compilers of the known drivers.
+const PREFIXES: [&str; 5] = ["AMD_OCL_", "CL_CONFIG_", "IGC_", "POCL_", "RUSTICL_"];
+
+/// Those of them that have nothing to do with the code.
+const HARMLESS: [&str; 8] = [
+    "POCL_AFFINITY",
+    "POCL_CACHE_DIR",
+    "POCL_DEBUG",
+    "POCL_DEVICES",
+    "POCL_KERNEL_CACHE",
+    "POCL_LEAVE_KERNEL_COMPILER_TEMP_FILES",
+    "POCL_MEMORY_LIMIT",
+    "POCL_TRACING",
+];
+
+/// A device that was found.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) info: DeviceInfo,
+    pub(crate) handle: DeviceHandle,
+    pub(crate) target: Target,
+    /// Without the variables, which may change.
+    versions: String,
+}
+
+impl Device {
+    /// Who compiles for it, with the variables as they are now.
+    pub(crate) fn toolchain(&self) -> Toolchain {
+        let mut text = self.versions.clone();
+        for (name, value) in variables(env::vars_os().map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })) {
+            text.push_str(&format!("; {name}={value}"));
+        }
+        Toolchain::new(text)
+    }
+
+    /// What its binaries are sealed for.
+    pub(crate) fn seal(&self) -> String {
+        format!("{} | {}", self.target.as_str(), self.toolchain().as_str())
+    }
+}
+
+/// All devices that can be used. A driver that fails hides its own devices and no others.
+pub(crate) fn find(driver: &Arc<Driver>) -> Result<Vec<Device>, BackendError> {
+    let mut platforms = Vec::new();
+    for platform in driver.platforms()? {
+        if let Ok(names) = Platform::of(driver, platform) {
+            platforms.push(names);
+        }
+    }
+    // The loader lists drivers in the order of a folder, which is any order.
+    platforms.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+
+    let mut devices = Vec::new();
+    let mut first_failure = None;
+    for platform in &platforms {
+        let found = driver.devices(platform.id).unwrap_or_else(|failure| {
+            first_failure.get_or_insert(failure);
+            Vec::new()
+        });
+        for handle in found {
+            match describe(driver, platform, handle, devices.len()) {
+                Ok(device) => devices.extend(device),
+                Err(failure) => {
+                    first_failure.get_or_insert(failure);
+                }
+            }
+        }
+    }
+    match first_failure {
+        Some(failure) if devices.is_empty() => Err(failure.into()),
+        _ => Ok(devices),
+    }
+}
+
+struct Platform {
+    id: cl_platform_id,
+    name: String,
+    version: String,
+}
+
+impl Platform {
+    fn of(driver: &Driver, id: cl_platform_id) -> Result<Self, Failure> {
+        Ok(Self {
+            id,
+            name: driver.platform_text(id, CL_PLATFORM_NAME)?,
+            version: driver.platform_text(id, CL_PLATFORM_VERSION)?,
+        })
+    }
+}
+
+/// The device as it will be known, or none if it is not available.
+fn describe(
+    driver: &Driver,
+    platform: &Platform,
+    handle: DeviceHandle,
+    index: usize,
+) -> Result<Option<Device>, Failure> {
+    if driver.device_number(handle, CL_DEVICE_AVAILABLE)? == 0 {
+        return Ok(None);
+    }
+    let name = driver.device_text(handle, CL_DEVICE_NAME)?;
+    let version = driver.device_text(handle, CL_DEVICE_VERSION)?;
+    let driver_version = driver.device_text(handle, CL_DRIVER_VERSION)?;
+    let vendor = driver.device_number(handle, CL_DEVICE_VENDOR_ID)?;
+    let bits = driver.device_number(handle, CL_DEVICE_ADDRESS_BITS)?;
+    let little = driver.device_number(handle, CL_DEVICE_ENDIAN_LITTLE)? != 0;
+    let order = if little { "little" } else { "big" };
+    let extensions = driver.device_text(handle, CL_DEVICE_EXTENSIONS)?;
+    let Platform { name: platform_name, version: platform_version, .. } = platform;
+    Ok(Some(Device {
+        target: Target::new(format!(
+            "{platform_name}; {name}; vendor {vendor:#06x}; {version}; {bits} bits, {order} endian"
+        )),
+        versions: format!(
+            "{platform_name} {platform_version}; driver {driver_version}; extensions {}",
+            digest(&extensions)
+        ),
+        info: DeviceInfo {
+            id: DeviceId::new(Family::OPENCL, index as u32),
+            name,
+            driver: format!("{platform_name} {driver_version}"),
+        },
+        handle,
+    }))
+}
+
+/// The extensions are dozens of names whose order means nothing; a digest says whether they differ.
+fn digest(extensions: &str) -> String {
+    let mut names: Vec<_> = extensions.split_whitespace().collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut hex = blake3::hash(names.join(" ").as_bytes()).to_string();
+    hex.truncate(16);
+    hex
+}
+
+/// Those variables that change what a driver's compiler makes, sorted.
+fn variables(all: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let starts = |name: &str, list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
+    let mut relevant: Vec<_> =
+        all.filter(|(name, _)| starts(name, &PREFIXES) && !starts(name, &HARMLESS)).collect();
+    relevant.sort();
+    relevant
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_extensions_means_nothing() {
+        assert_eq!(digest("a  b c"), digest("c b a"));
+        assert_ne!(digest("a b"), digest("ab"));
+    }
+
+    #[test]
+    fn only_variables_that_change_the_code_count() {
+        let pairs = ["POCL_WORK_GROUP_METHOD", "POCL_CACHE_DIR", "IGC_ShaderDumpEnable", "HOME"];
+        let found = variables(pairs.iter().map(|name| ((*name).to_owned(), "1".to_owned())));
+        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["IGC_ShaderDumpEnable", "POCL_WORK_GROUP_METHOD"]);
+    }
+}
