@@ -35,6 +35,14 @@ const DEPENDENCIES: &str = "grainstore-kernel.d";
 /// What every kernel is compiled with, before its own options.
 const DEFAULTS: [&str; 5] = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fdiagnostics-color=never"];
 
+/// Equal keys are equal code, so a kernel must not hold the time of its compilation.
+const NO_TIME: [&str; 4] = [
+    "-Wno-builtin-macro-redefined",
+    "-D__DATE__=\"Jan  1 1970\"",
+    "-D__TIME__=\"00:00:00\"",
+    "-D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\"",
+];
+
 /// A folder that nobody else can enter, with a name of its own, gone when it is dropped.
 pub(crate) fn private_folder(scratch: Option<&Path>) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
@@ -77,7 +85,7 @@ pub(crate) fn compile(
     let mut command = compiler.command();
     // Its own temporary files go where ours are, and so go away with them.
     command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("TMP", folder.path());
-    command.args(DEFAULTS).args(["-MMD", "-MF", DEPENDENCIES]);
+    command.args(DEFAULTS).args(NO_TIME).args(["-MMD", "-MF", DEPENDENCIES]);
     // Debugging information names the folder, which is another one each time.
     let real = folder.path().canonicalize().unwrap_or_else(|_| folder.path().to_owned());
     command.arg(format!("-ffile-prefix-map={}=.", real.display()));

@@ -46,7 +46,7 @@
 //!
 //! # What is in the key
 //! What the compiler says of itself, its target, the C library, and the variables that change its
-//! output (`CPATH`, `LIBRARY_PATH`, `SOURCE_DATE_EPOCH` and others). With `-march=native` and its
+//! output (`CPATH`, `LIBRARY_PATH`, `SDKROOT` and others). With `-march=native` and its
 //! relatives, also what `native` means to this compiler on this processor.
 //!
 //! What the key does not hold must not change the code, so:
@@ -55,7 +55,7 @@
 //!   to be harmless.
 //! - Headers come with the spec, by name; system headers such as `<math.h>` are found too. A source
 //!   that includes any other file is refused.
-//! - `__DATE__` and `__TIME__` are those of `SOURCE_DATE_EPOCH`, or of the first second of 1970.
+//! - `__DATE__` and `__TIME__` are those of the first second of 1970.
 //!
 //! A file that the assembler reads (`.incbin`) goes unnoticed: don't.
 //!

@@ -1,6 +1,7 @@
 //! Finds OpenCL's loader library and looks up the functions that this crate calls.
 
 use std::env;
+use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -91,7 +92,11 @@ pub(crate) fn load(chosen: Option<&PathBuf>) -> Result<Functions, BackendError> 
                 std::mem::forget(library);
                 return Ok(functions);
             }
-            Err(error) => refusals.push(format!("`{}` ({error})", path.to_string_lossy())),
+            Err(error) => {
+                // The library's own words are one level down.
+                let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                refusals.push(format!("`{}` ({words})", path.to_string_lossy()));
+            }
         }
     }
     Err(BackendError::missing(

@@ -42,7 +42,10 @@ pub(crate) fn on_opencl(test: &str, body: impl FnOnce(&OpenClBackend, DeviceId))
     }
     let backend = OpenClBackend::new();
     match backend.devices() {
-        Ok(devices) => body(&backend, devices[0].id),
+        Ok(devices) => match devices.first() {
+            Some(device) => body(&backend, device.id),
+            None => not_run(test, "the drivers that are there have no device"),
+        },
         Err(missing @ BackendError::Missing { .. }) => not_run(test, &missing.to_string()),
         Err(other) => panic!("{other}"),
     }
