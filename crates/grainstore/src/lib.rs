@@ -1,9 +1,21 @@
 //! The cache of compiled GPU kernels.
 
+mod cache;
 mod device;
+mod error;
+mod hooks;
 mod key;
+mod sync;
 
+pub use cache::Cache;
+pub use cache::builder::{Builder, ConfigError, Ownership, ReleaseOutcome};
+pub use cache::drain::Drain;
+pub use cache::pinned::Pinned;
+pub use cache::statistics::Statistics;
+pub use cache::view::View;
 pub use device::{DeviceId, Family, Framework};
+pub use error::{Error, ReleaseError};
+pub use hooks::{HookError, Hooks, Registration};
 pub use key::{
     ContentId, Difference, ElementType, Fingerprint, KernelKey, KernelKeyBuilder, KeyError,
     ParseFingerprintError, PlanKey, PlanKeyBuilder, TensorDesc,

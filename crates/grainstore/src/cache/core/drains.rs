@@ -1,0 +1,176 @@
+//! What a teardown still waits for: the values it retired and the builds it doomed.
+//!
+//! Lock order: the ledger's lock first, then a drain's. Nobody takes the ledger's lock under a
+//! drain's.
+
+use std::collections::HashSet;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::ReleaseError;
+use crate::sync::{Arc, AtomicU32, Condvar, Mutex, Ordering};
+
+/// The drains that wait for one entry.
+pub(crate) type Coverage = Vec<Arc<DrainState>>;
+
+/// The shared part of a `Drain`.
+#[derive(Default)]
+pub(crate) struct DrainState {
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    pending: HashSet<u32>,
+    released: usize,
+    failures: Vec<Arc<Failure>>,
+    /// The `Drain` was dropped: it shows nothing any more.
+    dropped: bool,
+    /// Counts what a sleeper may want to look at.
+    changes: u64,
+    wakers: Vec<Waker>,
+}
+
+/// A release error, on its way to whoever can still show it.
+pub(crate) struct Failure {
+    pub(crate) error: ReleaseError,
+    /// The drains that may yet show it; [`SHOWN`] once one has.
+    holders: AtomicU32,
+}
+
+const SHOWN: u32 = 1 << 31;
+
+/// How an entry left a drain's care.
+#[derive(Clone)]
+pub(crate) enum Ending {
+    Released(Result<(), ReleaseError>),
+    /// Abandoned, or a build that came to nothing.
+    WithoutRelease,
+}
+
+impl DrainState {
+    /// The entry is now waited for. Under the ledger's lock.
+    pub(crate) fn cover(&self, index: u32) {
+        self.progress.lock().pending.insert(index);
+    }
+
+    fn end(&self, index: u32, ending: &Ending, failure: Option<&Arc<Failure>>) {
+        let mut progress = self.progress.lock();
+        progress.pending.remove(&index);
+        if let Ending::Released(_) = ending {
+            progress.released += 1;
+        }
+        if let Some(failure) = failure.filter(|_| !progress.dropped) {
+            failure.holders.fetch_add(1, Ordering::AcqRel);
+            progress.failures.push(failure.clone());
+        }
+        self.wake(progress);
+    }
+
+    fn wake(&self, mut progress: crate::sync::MutexGuard<'_, Progress>) {
+        progress.changes += 1;
+        let wakers = std::mem::take(&mut progress.wakers);
+        drop(progress);
+        self.changed.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Has whoever waits look again.
+    pub(crate) fn nudge(&self) {
+        self.wake(self.progress.lock());
+    }
+
+    pub(crate) fn released(&self) -> usize {
+        self.progress.lock().released
+    }
+
+    pub(crate) fn pending(&self) -> Vec<u32> {
+        self.progress.lock().pending.iter().copied().collect()
+    }
+
+    pub(crate) fn pending_count(&self) -> usize {
+        self.progress.lock().pending.len()
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        self.progress.lock().changes
+    }
+
+    /// Sleeps until something changed since `seen`, or that long.
+    pub(crate) fn sleep(&self, seen: u64, at_most: Option<Duration>) {
+        let mut progress = self.progress.lock();
+        match at_most {
+            Some(timeout) if progress.changes == seen => {
+                drop(self.changed.wait_timeout(progress, timeout));
+            }
+            Some(_) => {}
+            None => {
+                while progress.changes == seen {
+                    progress = self.changed.wait(progress);
+                }
+            }
+        }
+    }
+
+    /// Wakes this waker at the next change. False if something changed since `seen`.
+    pub(crate) fn watch(&self, seen: u64, waker: &Waker) -> bool {
+        let mut progress = self.progress.lock();
+        if progress.changes != seen {
+            return false;
+        }
+        if !progress.wakers.iter().any(|known| known.will_wake(waker)) {
+            progress.wakers.push(waker.clone());
+        }
+        true
+    }
+
+    /// All errors so far. They count as shown.
+    pub(crate) fn show_errors(&self) -> Vec<ReleaseError> {
+        let progress = self.progress.lock();
+        progress.failures.iter().map(|failure| failure.show()).collect()
+    }
+
+    /// The first error, which then counts as shown.
+    pub(crate) fn show_first_error(&self) -> Option<ReleaseError> {
+        self.progress.lock().failures.first().map(|failure| failure.show())
+    }
+
+    /// The `Drain` is dropped: the errors that now nobody can show any more.
+    pub(crate) fn drop_handle(&self) -> Vec<ReleaseError> {
+        let mut progress = self.progress.lock();
+        progress.dropped = true;
+        let failures = std::mem::take(&mut progress.failures);
+        drop(progress);
+        failures.iter().filter_map(|failure| failure.give_up()).collect()
+    }
+}
+
+impl Failure {
+    fn show(&self) -> ReleaseError {
+        self.holders.fetch_or(SHOWN, Ordering::AcqRel);
+        self.error.clone()
+    }
+
+    /// One holder less. The error, if nobody has shown it and nobody is left to.
+    fn give_up(&self) -> Option<ReleaseError> {
+        let before = self.holders.fetch_sub(1, Ordering::AcqRel);
+        (before == 1).then(|| self.error.clone())
+    }
+}
+
+/// Tells every drain that covers the entry how it ended. Under the ledger's lock. The error, if no
+/// drain is there to show it.
+pub(crate) fn tell(coverage: &Coverage, index: u32, ending: &Ending) -> Option<ReleaseError> {
+    let failure = match ending {
+        Ending::Released(Err(error)) => {
+            // One for this call, so that no drain dropped meanwhile is taken for the last.
+            Some(Arc::new(Failure { error: error.clone(), holders: AtomicU32::new(1) }))
+        }
+        _ => None,
+    };
+    for drain in coverage {
+        drain.end(index, ending, failure.as_ref());
+    }
+    failure.and_then(|failure| failure.give_up())
+}

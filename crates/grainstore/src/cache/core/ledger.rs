@@ -1,0 +1,191 @@
+//! All that is kept under the cache's one lock: places, the order of use, and who is covered by
+//! which drain. A hit takes this lock never.
+//!
+//! A place belongs to a build, then to its value, then to the value's release until that returns.
+//! So `resident + building + retired` is what is taken, and never more than the capacity.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::drains::Coverage;
+use super::flight::Flight;
+use super::waits::Node;
+use crate::cache::statistics::Statistics;
+use crate::{DeviceId, Error};
+use crate::sync::Arc;
+
+/// What the ledger knows of an entry.
+#[derive(Default)]
+pub(crate) struct Record {
+    /// When it was last used, as far as the order of use knows.
+    pub(crate) stamp: u64,
+    /// Whether it is in the order of use under that stamp.
+    pub(crate) ordered: bool,
+    /// The build that the entry is for, until it ends.
+    pub(crate) flight: Option<Arc<Flight>>,
+    /// Whether that build has its place.
+    pub(crate) placed: bool,
+    /// Its value, if it ever comes, is to be forgotten: its doomed build was abandoned.
+    pub(crate) forsaken: bool,
+}
+
+/// The ledger of one cache.
+pub(crate) struct Ledger {
+    pub(crate) capacity: Option<usize>,
+    pub(crate) resident: usize,
+    pub(crate) building: usize,
+    pub(crate) retired: usize,
+    records: Vec<Record>,
+    free: Vec<u32>,
+    next_serial: u64,
+    /// Resident entries by their last known use, but for the parked ones.
+    order: BTreeSet<(u64, u32)>,
+    /// Entries (being built, resident, retired) by device.
+    by_device: HashMap<DeviceId, HashSet<u32>>,
+    /// Retired entries that nobody pins, but that could not be released when it was tried.
+    pub(crate) limbo: HashSet<u32>,
+    /// Which drains wait for which entry.
+    pub(crate) drains: HashMap<u32, Coverage>,
+    /// Entries whose holder is asking `idle` right now.
+    pub(crate) asks: Vec<(u32, Node)>,
+    /// Abandoned entries that are still pinned or being built.
+    pub(crate) forsaken: usize,
+    /// How many threads sleep until a place may have become free.
+    pub(crate) sleepers: usize,
+    /// Counts what may have made room; sleepers compare it.
+    pub(crate) changes: u64,
+    /// All handles are gone: what is released now is released without asking.
+    pub(crate) closed: bool,
+    pub(crate) statistics: Statistics,
+}
+
+impl Ledger {
+    pub(crate) fn new(capacity: Option<usize>) -> Self {
+        Self {
+            capacity,
+            resident: 0,
+            building: 0,
+            retired: 0,
+            records: Vec::new(),
+            free: Vec::new(),
+            next_serial: 1,
+            order: BTreeSet::new(),
+            by_device: HashMap::new(),
+            limbo: HashSet::new(),
+            drains: HashMap::new(),
+            asks: Vec::new(),
+            forsaken: 0,
+            sleepers: 0,
+            changes: 0,
+            closed: false,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// An entry that is free, or the next that never was used, and the serial number of its new
+    /// life.
+    pub(crate) fn take_entry(&mut self) -> (u32, u64) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.records.push(Record::default());
+            (self.records.len() - 1) as u32
+        });
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        (index, serial)
+    }
+
+    pub(crate) fn give_entry(&mut self, index: u32) {
+        self.free.push(index);
+    }
+
+    pub(crate) fn record(&mut self, index: u32) -> &mut Record {
+        &mut self.records[index as usize]
+    }
+
+    /// Every entry there has been, vacant ones too.
+    pub(crate) fn entries(&self) -> u32 {
+        self.records.len() as u32
+    }
+
+    /// Values that are alive, and builds that may become one.
+    pub(crate) fn occupied(&self) -> usize {
+        self.resident + self.building + self.retired
+    }
+
+    pub(crate) fn has_place(&self) -> bool {
+        self.capacity.is_none_or(|capacity| self.occupied() < capacity)
+    }
+
+    /// The entry's build takes a free place.
+    pub(crate) fn place(&mut self, index: u32) {
+        self.record(index).placed = true;
+        self.building += 1;
+        self.statistics.misses += 1;
+    }
+
+    /// Puts a resident entry into the order of use.
+    pub(crate) fn enqueue(&mut self, index: u32, stamp: u64) {
+        let record = self.record(index);
+        if !record.ordered {
+            record.ordered = true;
+            record.stamp = stamp;
+            self.order.insert((stamp, index));
+        }
+    }
+
+    /// Takes an entry out of the order of use, if it is there.
+    pub(crate) fn dequeue(&mut self, index: u32) {
+        let record = self.record(index);
+        if record.ordered {
+            record.ordered = false;
+            let key = (record.stamp, index);
+            self.order.remove(&key);
+        }
+    }
+
+    /// The least recently used entry behind this one in the order.
+    pub(crate) fn next_in_order(&self, after: Option<(u64, u32)>) -> Option<(u64, u32)> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        match after {
+            None => self.order.first().copied(),
+            Some(key) => self.order.range((Excluded(key), Unbounded)).next().copied(),
+        }
+    }
+
+    pub(crate) fn ordered(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(crate) fn add_to_devices(&mut self, index: u32, devices: &[DeviceId]) {
+        for &device in devices {
+            self.by_device.entry(device).or_default().insert(index);
+        }
+    }
+
+    pub(crate) fn remove_from_devices(&mut self, index: u32, devices: &[DeviceId]) {
+        for device in devices {
+            if let Some(members) = self.by_device.get_mut(device) {
+                members.remove(&index);
+                if members.is_empty() {
+                    self.by_device.remove(device);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_device(&self, device: &DeviceId) -> Vec<u32> {
+        self.by_device.get(device).map(|members| members.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// What a request gets that found no place. Called when every value in the order of use was
+    /// asked and said busy, so that the others are pinned.
+    pub(crate) fn busy(&mut self) -> Error {
+        self.statistics.refused += 1;
+        Error::Busy {
+            capacity: self.capacity.unwrap_or(usize::MAX),
+            pinned: self.resident - self.ordered(),
+            busy: self.ordered(),
+            building: self.building,
+            retired: self.retired,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Letting go of values: each is released once, under no lock, by the thread that holds its entry.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::drains::{Coverage, Ending, tell};
+use super::ledger::Ledger;
+use super::pins::Owner;
+use super::state::LetGo;
+use super::waits::{self, Inside, Node};
+use super::{Core, Key, address};
+use crate::ReleaseError;
+use crate::sync::{Arc, MutexGuard};
+
+impl<K: Key, V: Send + Sync + 'static> Owner<V> for Core<K, V> {
+    fn decide(self: Arc<Self>, index: u32) {
+        self.decide_held(index);
+    }
+}
+
+impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
+    /// The caller holds the entry, and nobody pins it: puts it back into the order of use if it is
+    /// resident, and else lets go of its value.
+    pub(crate) fn decide_held(&self, index: u32) {
+        let state = &self.entry(index).grain.state;
+        let mut ledger = self.ledger();
+        if state.is_resident() {
+            // Retiring takes the lock, so that the entry stays resident here.
+            ledger.enqueue(index, self.entry(index).last_use());
+            let _ = state.let_go();
+            self.note_change(&mut ledger);
+            return;
+        }
+        drop(ledger);
+        self.settle(index);
+    }
+
+    /// The caller holds a retired or abandoned entry that nobody pins: releases its value if that
+    /// may be done here and now. True if it has been.
+    pub(crate) fn settle(&self, index: u32) -> bool {
+        let state = &self.entry(index).grain.state;
+        let mut sure = self.ledger().closed;
+        loop {
+            let release = sure || (self.may_release() && self.ask(index));
+            let mut ledger = self.ledger();
+            self.end_ask(&mut ledger, index);
+            // Looked at under the lock that closing takes: a closed cache has no later.
+            sure = ledger.closed;
+            if sure && !release {
+                continue;
+            }
+            let kept = if release { state.start_release() } else { state.let_go_retired() };
+            if !kept {
+                drop(ledger);
+                self.forget(index);
+                return false;
+            }
+            if release {
+                drop(ledger);
+                let outcome = self.release_value(index);
+                self.end_release(index, outcome, None);
+                return true;
+            }
+            ledger.limbo.insert(index);
+            ledger.drains.get(&index).into_iter().flatten().for_each(|drain| drain.nudge());
+            self.note_change(&mut ledger);
+            return false;
+        }
+    }
+
+    pub(crate) fn may_release(&self) -> bool {
+        let Some(may) = &self.config.may_release else { return true };
+        catch_unwind(AssertUnwindSafe(may)).unwrap_or(false)
+    }
+
+    /// Asks `idle` about an entry that the caller holds. A panic means busy. The caller next takes
+    /// the lock, acts on the answer, and says [`end_ask`](Self::end_ask) before it lets the lock go.
+    pub(crate) fn ask(&self, index: u32) -> bool {
+        let Some(idle) = &self.config.idle else { return true };
+        let node = Node::new();
+        self.ledger().asks.push((index, node));
+        let grain = &self.entry(index).grain;
+        let _inside = waits::enter(node, self.id, Inside::Idle(address(grain)));
+        // SAFETY: the caller holds the entry, which has a value.
+        let value = unsafe { grain.value() };
+        catch_unwind(AssertUnwindSafe(|| idle(value))).unwrap_or(false)
+    }
+
+    /// What was asked about the entry is decided, in this hold of the lock.
+    pub(crate) fn end_ask(&self, ledger: &mut Ledger, index: u32) {
+        if self.config.idle.is_some() {
+            ledger.asks.retain(|&(asked, _)| asked != index);
+            self.note_change(ledger);
+        }
+    }
+
+    /// Takes the value out and hands it to the release callback. The caller owns the entry.
+    pub(crate) fn release_value(&self, index: u32) -> Result<(), ReleaseError> {
+        let _inside = waits::enter_release(self.id);
+        // SAFETY: the entry is in phase RELEASING, which this thread brought about.
+        let value = unsafe { self.entry(index).grain.take_value() };
+        let release = || match &self.config.release {
+            Some(release) => release(value).map_err(|error| ReleaseError::Failed(error.into())),
+            None => {
+                drop(value);
+                Ok(())
+            }
+        };
+        catch_unwind(AssertUnwindSafe(release))
+            .unwrap_or_else(|payload| Err(ReleaseError::panicked(&*payload)))
+    }
+
+    /// The release has returned: the place is free, or passes to that build.
+    pub(crate) fn end_release(
+        &self,
+        index: u32,
+        outcome: Result<(), ReleaseError>,
+        successor: Option<u32>,
+    ) {
+        let mut ledger = self.ledger();
+        ledger.retired -= 1;
+        ledger.statistics.released += 1;
+        ledger.statistics.release_failures += u64::from(outcome.is_err());
+        if let Some(build) = successor {
+            ledger.place(build);
+        }
+        self.end_entry(ledger, index, &Ending::Released(outcome));
+    }
+
+    /// The entry's value is gone: tells its drains, and gives the entry back.
+    pub(crate) fn end_entry(
+        &self,
+        mut ledger: MutexGuard<'_, Ledger>,
+        index: u32,
+        ending: &Ending,
+    ) {
+        // SAFETY: the caller owns the entry.
+        let devices = unsafe { self.entry(index).identity() }.devices.clone();
+        ledger.remove_from_devices(index, devices.as_slice());
+        ledger.limbo.remove(&index);
+        let coverage: Coverage = ledger.drains.remove(&index).unwrap_or_default();
+        let identity = self.free_entry(&mut ledger, index);
+        let unshown = tell(&coverage, index, ending);
+        self.note_change(&mut ledger);
+        let myself = self.end_of_life(&ledger);
+        drop(ledger);
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(identity)));
+        if let Some(error) = unshown {
+            self.sink(&error);
+        }
+        drop(myself);
+    }
+
+    /// A closed cache whose last value is gone: the reference that kept its core alive.
+    fn end_of_life(&self, ledger: &Ledger) -> Option<Arc<Self>> {
+        let alive = ledger.occupied() + ledger.forsaken > 0;
+        if ledger.closed && !alive { self.myself.lock().take() } else { None }
+    }
+
+    /// A release error that no call can return.
+    pub(crate) fn sink(&self, error: &ReleaseError) {
+        if let Some(sink) = &self.config.on_release_error {
+            let _ = catch_unwind(AssertUnwindSafe(|| sink(error)));
+        }
+    }
+
+    /// The caller holds an abandoned entry that nobody pins: the value is forgotten.
+    pub(crate) fn forget(&self, index: u32) {
+        // SAFETY: the entry is abandoned, unpinned, and held by this thread alone.
+        std::mem::forget(unsafe { self.entry(index).grain.take_value() });
+        let mut ledger = self.ledger();
+        ledger.forsaken -= 1;
+        self.end_entry(ledger, index, &Ending::WithoutRelease);
+    }
+
+    /// Tries once more to release every retired value that nobody pins. How many it released.
+    pub(crate) fn reap(&self) -> usize {
+        // What `idle` or a release does must not reap in turn.
+        if waits::is_inside_reap(self.id) || !self.may_release() {
+            return 0;
+        }
+        let waiting: Vec<u32> = {
+            let ledger = self.ledger();
+            ledger.limbo.iter().copied().collect()
+        };
+        waiting.into_iter().filter(|&index| self.retry(index)).count()
+    }
+
+    /// Tries to release an entry that was retired at some time. True if it has been released.
+    pub(crate) fn retry(&self, index: u32) -> bool {
+        let mut ledger = self.ledger();
+        let held = self.entry(index).grain.state.hold_retired();
+        if held {
+            ledger.limbo.remove(&index);
+        }
+        drop(ledger);
+        held && self.settle(index)
+    }
+
+    /// Ends a hold, and the question it was taken for, on an entry that was resident when it began.
+    pub(crate) fn let_go(&self, mut ledger: MutexGuard<'_, Ledger>, index: u32) {
+        self.end_ask(&mut ledger, index);
+        let found = self.entry(index).grain.state.let_go();
+        drop(ledger);
+        if found == LetGo::StillHeld {
+            self.decide_held(index);
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Making room: the least recently used value that nobody pins and that `idle` calls idle goes.
+//!
+//! A victim is claimed, asked about under no lock, and then confirmed; a pin taken in between takes
+//! the claim away. Where there is no `idle`, all three are one step.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::flight::Flight;
+use super::ledger::Ledger;
+use super::state::{Claim, LetGo};
+use super::waits;
+use super::{Core, Key};
+use crate::Error;
+use crate::sync::{Arc, MutexGuard, Weak};
+
+/// A cache whose values close over another's, as that other one sees it.
+pub(crate) trait Borrower: Send + Sync {
+    /// Releases the least recently used idle value. False if there is none.
+    fn give_up_one(&self) -> bool;
+}
+
+/// How a search for a victim ended.
+enum Search {
+    /// The caller owns this entry, out of every list, and releases its value now.
+    Victim(u32),
+    /// The caller holds this entry, last used at that time, and asks about it.
+    Ask(u32, u64),
+    /// Nobody else can go, but somebody decides about an entry right now.
+    Undecided,
+    /// Every value in the order of use said busy.
+    Nothing,
+}
+
+/// Who said busy in one search, by the last use that the answer is of.
+#[derive(Default)]
+struct Refused {
+    answers: HashMap<u32, u64>,
+    /// How often an answer came to nothing because the value was pinned or used meanwhile.
+    overtaken: usize,
+}
+
+impl Refused {
+    /// After so many, a search no longer asks again about what it has asked about.
+    const PATIENCE: usize = 64;
+
+    fn note(&mut self, index: u32, stamp: u64, idle: bool) {
+        self.overtaken += usize::from(idle || self.answers.contains_key(&index));
+        if !idle || self.overtaken > Self::PATIENCE {
+            self.answers.insert(index, stamp);
+        }
+    }
+
+    /// A value that was used since it said busy is asked again, within reason.
+    fn contains(&self, index: u32, stamp: u64) -> bool {
+        match self.answers.get(&index) {
+            Some(&asked) => asked == stamp || self.overtaken > Self::PATIENCE,
+            None => false,
+        }
+    }
+}
+
+/// How long to wait before `idle` is asked again, when nothing else happens: it doubles from the
+/// first to the last.
+const FIRST_PAUSE: Duration = Duration::from_micros(100);
+const LAST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Growing distances between questions.
+pub(crate) struct Pause(Duration);
+
+impl Pause {
+    pub(crate) fn new() -> Self {
+        Self(FIRST_PAUSE)
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(LAST_PAUSE);
+        pause
+    }
+}
+
+impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
+    /// Gets the flight its place, at the cost of a victim if need be.
+    pub(crate) fn make_room(&self, index: u32, flight: &Flight) -> Result<(), Error> {
+        self.reap();
+        let mut refused = Refused::default();
+        loop {
+            let mut ledger = self.ledger();
+            if ledger.record(index).placed {
+                return Ok(());
+            }
+            if let Some(reason) = flight.doomed() {
+                return Err(reason);
+            }
+            if ledger.has_place() {
+                ledger.place(index);
+                return Ok(());
+            }
+            drop(ledger);
+            let may = self.may_release();
+            let mut ledger = self.ledger();
+            if ledger.has_place() {
+                continue;
+            }
+            let found = if may {
+                self.search(&mut ledger, &refused)
+            } else {
+                self.park_pinned(&mut ledger);
+                Search::Nothing
+            };
+            match found {
+                Search::Victim(victim) => {
+                    drop(ledger);
+                    let outcome = self.release_value(victim);
+                    self.end_release(victim, outcome, Some(index));
+                    return Ok(());
+                }
+                Search::Ask(candidate, stamp) => {
+                    drop(ledger);
+                    if let Some(victim) = self.question(candidate, stamp, &mut refused) {
+                        let outcome = self.release_value(victim);
+                        self.end_release(victim, outcome, Some(index));
+                        return Ok(());
+                    }
+                }
+                Search::Undecided => {
+                    if !self.await_decision(ledger) && !self.borrowers_give_up() {
+                        return self.refuse(index);
+                    }
+                }
+                Search::Nothing => {
+                    drop(ledger);
+                    if !(may && self.borrowers_give_up()) {
+                        return self.refuse(index);
+                    }
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, index: u32) -> Result<(), Error> {
+        let mut ledger = self.ledger();
+        if ledger.has_place() {
+            ledger.place(index);
+            return Ok(());
+        }
+        Err(ledger.busy())
+    }
+
+    /// Walks the order of use from its cold end to the first value that can go, or may.
+    fn search(&self, ledger: &mut Ledger, refused: &Refused) -> Search {
+        let mut undecided = !ledger.asks.is_empty();
+        let mut behind = None;
+        while let Some((stamp, index)) = ledger.next_in_order(behind) {
+            let entry = self.entry(index);
+            let last_use = entry.last_use();
+            if last_use > stamp {
+                ledger.dequeue(index);
+                ledger.enqueue(index, last_use);
+                continue;
+            }
+            if refused.contains(index, stamp) {
+                behind = Some((stamp, index));
+                continue;
+            }
+            match entry.grain.state.claim() {
+                Claim::Claimed if self.config.idle.is_some() => return Search::Ask(index, stamp),
+                Claim::Claimed if entry.grain.state.confirm() => {
+                    self.take_out(ledger, index);
+                    return Search::Victim(index);
+                }
+                Claim::Claimed => {
+                    // Pinned since. Nothing parks or retires it under the lock: look at it again.
+                    let _ = entry.grain.state.let_go();
+                    continue;
+                }
+                Claim::Parked => ledger.dequeue(index),
+                Claim::Held => undecided = true,
+                Claim::Gone => debug_assert!(false, "only resident entries are ordered"),
+            }
+            behind = Some((stamp, index));
+        }
+        if undecided { Search::Undecided } else { Search::Nothing }
+    }
+
+    /// Takes what is pinned out of the order of use, so that the figures of `Busy` are right.
+    fn park_pinned(&self, ledger: &mut Ledger) {
+        let mut behind = None;
+        while let Some((stamp, index)) = ledger.next_in_order(behind) {
+            behind = Some((stamp, index));
+            let state = &self.entry(index).grain.state;
+            match state.claim() {
+                Claim::Parked => ledger.dequeue(index),
+                Claim::Claimed => drop(state.let_go()),
+                Claim::Held | Claim::Gone => {}
+            }
+        }
+    }
+
+    /// Asks about an entry that the caller holds. If it is idle and still unpinned, it is the
+    /// victim, and the caller owns it.
+    fn question(&self, index: u32, stamp: u64, refused: &mut Refused) -> Option<u32> {
+        let idle = self.ask(index);
+        let mut ledger = self.ledger();
+        if idle && self.entry(index).grain.state.confirm() {
+            self.end_ask(&mut ledger, index);
+            self.take_out(&mut ledger, index);
+            return Some(index);
+        }
+        refused.note(index, stamp, idle);
+        self.let_go(ledger, index);
+        None
+    }
+
+    /// The entry, RELEASING now, leaves the cache; its place goes with it.
+    fn take_out(&self, ledger: &mut Ledger, index: u32) {
+        ledger.dequeue(index);
+        self.index.remove(self.entry(index).hash(), index);
+        ledger.resident -= 1;
+        ledger.retired += 1;
+        ledger.statistics.evictions += 1;
+    }
+
+    /// Waits until somebody's answer of `idle` is there. False if that somebody may be waiting for
+    /// this very thread, so that the answer is as good as "busy".
+    fn await_decision(&self, ledger: MutexGuard<'_, Ledger>) -> bool {
+        let asking = ledger.asks.iter().map(|&(_, node)| node).collect::<Vec<_>>();
+        let edges: Vec<_> =
+            asking.iter().filter_map(|&node| waits::wait_for(&[node]).ok()).collect();
+        if !asking.is_empty() && edges.is_empty() {
+            return false;
+        }
+        self.sleep(ledger, None);
+        true
+    }
+
+    /// Sleeps until the ledger's next change, or at most that long.
+    fn sleep(&self, mut ledger: MutexGuard<'_, Ledger>, at_most: Option<Duration>) {
+        let seen = ledger.changes;
+        ledger.sleepers += 1;
+        ledger = match at_most {
+            Some(timeout) => self.changed.wait_timeout(ledger, timeout),
+            None => {
+                while ledger.changes == seen {
+                    ledger = self.changed.wait(ledger);
+                }
+                ledger
+            }
+        };
+        ledger.sleepers -= 1;
+    }
+
+    /// Has the caches whose values close over ours give up an idle one, as long as that can free a
+    /// place: only a value that somebody pins can become free by it.
+    fn borrowers_give_up(&self) -> bool {
+        {
+            let ledger = self.ledger();
+            if ledger.resident == ledger.ordered() && ledger.retired == 0 {
+                return false;
+            }
+        }
+        let borrowers = {
+            let mut borrowers = self.borrowers.lock();
+            borrowers.retain(|borrower| borrower.strong_count() > 0);
+            borrowers.clone()
+        };
+        borrowers.iter().filter_map(Weak::upgrade).any(|borrower| borrower.give_up_one())
+    }
+
+    pub(crate) fn add_borrower(&self, borrower: Weak<dyn Borrower>) {
+        self.borrowers.lock().push(borrower);
+    }
+
+    /// Whether a request for a new key would find a place now.
+    fn has_room(&self) -> bool {
+        self.reap();
+        let mut refused = Refused::default();
+        loop {
+            let mut ledger = self.ledger();
+            if ledger.has_place() {
+                return true;
+            }
+            drop(ledger);
+            if !self.may_release() {
+                return false;
+            }
+            ledger = self.ledger();
+            match self.search_only(&mut ledger, &refused) {
+                Search::Victim(_) => return true,
+                Search::Ask(index, stamp) => {
+                    drop(ledger);
+                    let idle = self.ask(index);
+                    self.let_go(self.ledger(), index);
+                    if idle {
+                        return true;
+                    }
+                    refused.note(index, stamp, false);
+                }
+                Search::Undecided | Search::Nothing => {
+                    drop(ledger);
+                    if !self.borrowers_give_up() {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
+    /// As `search`, but takes nothing out.
+    fn search_only(&self, ledger: &mut Ledger, refused: &Refused) -> Search {
+        let mut behind = None;
+        while let Some((stamp, index)) = ledger.next_in_order(behind) {
+            behind = Some((stamp, index));
+            if refused.contains(index, stamp) {
+                continue;
+            }
+            let state = &self.entry(index).grain.state;
+            match state.claim() {
+                Claim::Claimed if self.config.idle.is_some() => return Search::Ask(index, stamp),
+                Claim::Claimed => {
+                    let free = state.let_go() == LetGo::Free;
+                    debug_assert!(free, "nothing parks or retires an entry under the lock");
+                    return Search::Victim(index);
+                }
+                Claim::Parked => ledger.dequeue(index),
+                Claim::Held | Claim::Gone => {}
+            }
+        }
+        Search::Nothing
+    }
+
+    /// Blocks until a request for a new key would find a place, or the time is over.
+    pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut pause = Pause::new();
+        loop {
+            let seen = self.ledger().changes;
+            if self.has_room() {
+                return true;
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return false;
+            }
+            let pause = pause.next();
+            let ledger = self.ledger();
+            if ledger.changes == seen {
+                self.sleep(ledger, Some(left.map_or(pause, |left| left.min(pause))));
+            }
+        }
+    }
+
+    /// Has everybody who waits for room or for a release ask again now.
+    pub(crate) fn poke(&self) {
+        let mut ledger = self.ledger();
+        ledger.drains.values().flatten().for_each(|drain| drain.nudge());
+        self.note_change(&mut ledger);
+    }
+}
+
+impl<K: Key, V: Send + Sync + 'static> Borrower for Core<K, V> {
+    fn give_up_one(&self) -> bool {
+        if waits::is_inside_reap(self.id) || !self.may_release() {
+            return false;
+        }
+        let mut refused = Refused::default();
+        loop {
+            let mut ledger = self.ledger();
+            let victim = match self.search(&mut ledger, &refused) {
+                Search::Victim(victim) => {
+                    drop(ledger);
+                    Some(victim)
+                }
+                Search::Ask(index, stamp) => {
+                    drop(ledger);
+                    self.question(index, stamp, &mut refused)
+                }
+                Search::Undecided | Search::Nothing => return false,
+            };
+            if let Some(victim) = victim {
+                let outcome = self.release_value(victim);
+                self.end_release(victim, outcome, None);
+                return true;
+            }
+        }
+    }
+}
+
+/// So that `Weak<Core<K, V>>` can be handed to the cache below.
+pub(crate) fn as_borrower<K: Key, V: Send + Sync + 'static>(
+    core: &Arc<Core<K, V>>,
+) -> Weak<dyn Borrower> {
+    let weak: Weak<Core<K, V>> = Arc::downgrade(core);
+    weak
+}

@@ -1,0 +1,248 @@
+//! The state word of one entry: where the entry stands, who holds it, and how many pins it has.
+//!
+//! Every race about an entry is decided here, by one compare-and-swap on one word:
+//!
+//! ```text
+//!  63..61 phase   VACANT -> BUILDING -> RESIDENT -> RETIRED -> RELEASING -> VACANT
+//!  60     HOLD    somebody decides about this entry; only the holder may start its release
+//!  59     CLAIM   the holder means to evict it; a pin takes this bit away, and so wins
+//!  58     PARKED  found pinned by a search for a victim and taken out of the order of use;
+//!                 the last unpin puts it back
+//!  31..0  pins
+//! ```
+//!
+//! In VACANT, BUILDING and RELEASING the word has one owner, who stores to it. In RESIDENT, RETIRED
+//! and ABANDONED it has many, who compare and swap.
+
+use crate::sync::{AtomicU64, Ordering};
+
+const PHASE: u64 = 0b111 << 61;
+const VACANT: u64 = 0;
+const BUILDING: u64 = 1 << 61;
+const RESIDENT: u64 = 2 << 61;
+const RETIRED: u64 = 3 << 61;
+const RELEASING: u64 = 4 << 61;
+/// As RETIRED, but the value is to be forgotten at its last unpin, and its place is free already.
+const ABANDONED: u64 = 5 << 61;
+
+const HOLD: u64 = 1 << 60;
+const CLAIM: u64 = 1 << 59;
+const PARKED: u64 = 1 << 58;
+const PINS: u64 = u32::MAX as u64;
+
+/// The word itself.
+#[derive(Debug)]
+pub(crate) struct State(AtomicU64);
+
+/// What a search for a victim found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// The caller now holds the entry, and no pin has been taken yet.
+    Claimed,
+    /// It is pinned; it has been parked, and the last unpin will put it back.
+    Parked,
+    /// Another thread holds it and will decide about it soon.
+    Held,
+    /// It is not resident.
+    Gone,
+}
+
+/// What giving up a pin meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unpin {
+    /// Nothing is to be done.
+    Nothing,
+    /// It was the last pin of a parked, retired or abandoned value: the caller holds the entry and
+    /// must decide about it.
+    Held,
+}
+
+/// What letting go of a hold found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LetGo {
+    /// The hold is gone.
+    Free,
+    /// Nobody pins the entry, and it was parked or retired meanwhile: the caller still holds it,
+    /// and must decide about it.
+    StillHeld,
+}
+
+impl State {
+    pub(crate) const fn vacant() -> Self {
+        Self(AtomicU64::new(VACANT))
+    }
+
+    fn update(&self, mut step: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, &mut step)
+    }
+
+    /// VACANT to BUILDING. The caller owns the entry.
+    pub(crate) fn start_build(&self) {
+        self.0.store(BUILDING, Ordering::Release);
+    }
+
+    /// BUILDING to RESIDENT, pinned that often. Publishes the value.
+    pub(crate) fn install(&self, pins: u32) {
+        self.0.store(RESIDENT | u64::from(pins), Ordering::Release);
+    }
+
+    /// BUILDING to RETIRED: a value that nobody gets. The caller holds the entry.
+    pub(crate) fn install_retired(&self) {
+        self.0.store(RETIRED | HOLD, Ordering::Release);
+    }
+
+    /// BUILDING to ABANDONED. The caller holds the entry.
+    pub(crate) fn install_abandoned(&self) {
+        self.0.store(ABANDONED | HOLD, Ordering::Release);
+    }
+
+    /// To VACANT, from a phase in which the caller owns the entry.
+    pub(crate) fn vacate(&self) {
+        self.0.store(VACANT, Ordering::Release);
+    }
+
+    /// Takes a pin if the entry is resident, and with it any claim. True on success.
+    pub(crate) fn pin(&self) -> bool {
+        self.update(|word| (word & PHASE == RESIDENT).then(|| (word & !CLAIM) + 1)).is_ok()
+    }
+
+    /// As [`pin`](Self::pin), but leaves the claim: for the look-up that `idle` makes of the value
+    /// it is asked about.
+    pub(crate) fn pin_beside_claim(&self) -> bool {
+        self.update(|word| (word & PHASE == RESIDENT).then_some(word + 1)).is_ok()
+    }
+
+    /// One more pin for somebody who has one.
+    pub(crate) fn pin_again(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives up a pin.
+    pub(crate) fn unpin(&self) -> Unpin {
+        let step = |word: u64| {
+            debug_assert!(word & PINS > 0, "an unpin without a pin");
+            let rest = word - 1;
+            Some(if last_matters(rest) { (rest | HOLD) & !PARKED } else { rest })
+        };
+        match self.update(step) {
+            Ok(word) if last_matters(word - 1) => Unpin::Held,
+            _ => Unpin::Nothing,
+        }
+    }
+
+    /// Claims a resident entry for eviction, or parks it if it is pinned.
+    pub(crate) fn claim(&self) -> Claim {
+        let mut found = Claim::Gone;
+        let _ = self.update(|word| {
+            found = match word & PHASE {
+                RESIDENT if word & PINS > 0 => Claim::Parked,
+                RESIDENT if word & HOLD != 0 => Claim::Held,
+                RESIDENT => Claim::Claimed,
+                _ => Claim::Gone,
+            };
+            match found {
+                Claim::Claimed => Some(word | HOLD | CLAIM),
+                Claim::Parked => Some(word | PARKED),
+                Claim::Held | Claim::Gone => None,
+            }
+        });
+        found
+    }
+
+    /// RESIDENT to RELEASING, if the claim still stands and nobody pins the entry. The caller, who
+    /// held it, then owns it.
+    pub(crate) fn confirm(&self) -> bool {
+        let claimed = RESIDENT | HOLD | CLAIM;
+        self.0
+            .compare_exchange(claimed, RELEASING, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// RESIDENT to RETIRED. With no pin and no holder the caller holds the entry: true.
+    pub(crate) fn retire(&self) -> bool {
+        let step = |word: u64| {
+            debug_assert_eq!(word & PHASE, RESIDENT);
+            let hold = if word & PINS == 0 { HOLD } else { word & HOLD };
+            Some(RETIRED | hold | (word & PINS))
+        };
+        matches!(self.update(step), Ok(word) if word & (PINS | HOLD) == 0)
+    }
+
+    /// Takes hold of a retired entry that nobody pins or holds.
+    pub(crate) fn hold_retired(&self) -> bool {
+        self.0.compare_exchange(RETIRED, RETIRED | HOLD, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// RETIRED to RELEASING, by the holder of an entry that nobody pins. The caller then owns it.
+    /// False if it was abandoned meanwhile: then the caller still holds it.
+    pub(crate) fn start_release(&self) -> bool {
+        let held = RETIRED | HOLD;
+        self.0.compare_exchange(held, RELEASING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Ends a hold on an entry that was resident when it began.
+    pub(crate) fn let_go(&self) -> LetGo {
+        let step = |word: u64| {
+            let drop = if needs_decision(word) { CLAIM | PARKED } else { CLAIM | HOLD };
+            Some(word & !drop)
+        };
+        match self.update(step) {
+            Ok(word) if needs_decision(word) => LetGo::StillHeld,
+            _ => LetGo::Free,
+        }
+    }
+
+    /// Ends a hold on a retired entry that is not released now. False if it was abandoned
+    /// meanwhile: then the caller still holds it.
+    pub(crate) fn let_go_retired(&self) -> bool {
+        self.update(|word| (word & PHASE == RETIRED).then_some(word & !HOLD)).is_ok()
+    }
+
+    /// RETIRED to ABANDONED. `None` if it is not retired, or not any more. With no pin and no holder
+    /// the caller holds the entry: true.
+    pub(crate) fn abandon(&self) -> Option<bool> {
+        let step = |word: u64| {
+            (word & PHASE == RETIRED).then(|| {
+                let hold = if word & PINS == 0 { HOLD } else { word & HOLD };
+                ABANDONED | hold | (word & PINS)
+            })
+        };
+        self.update(step).ok().map(|word| word & (PINS | HOLD) == 0)
+    }
+
+    pub(crate) fn is_resident(&self) -> bool {
+        self.0.load(Ordering::Acquire) & PHASE == RESIDENT
+    }
+
+    pub(crate) fn is_building(&self) -> bool {
+        self.0.load(Ordering::Acquire) & PHASE == BUILDING
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.0.load(Ordering::Acquire) & PHASE == RETIRED
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.0.load(Ordering::Acquire) & PHASE == ABANDONED
+    }
+
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.0.load(Ordering::Acquire) & CLAIM != 0
+    }
+
+    pub(crate) fn pins(&self) -> u32 {
+        (self.0.load(Ordering::Acquire) & PINS) as u32
+    }
+}
+
+/// Whether nobody pins the entry of this word, and somebody has to decide about it: it is parked,
+/// retired or abandoned.
+fn needs_decision(word: u64) -> bool {
+    let waits = word & PARKED != 0 || matches!(word & PHASE, RETIRED | ABANDONED);
+    word & PINS == 0 && waits
+}
+
+/// Whether the unpin that left this word has to decide, because nobody else holds the entry.
+fn last_matters(rest: u64) -> bool {
+    needs_decision(rest) && rest & HOLD == 0
+}
