@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use grainstore::{Fingerprint, KernelKey};
-use grainstore_artifacts::{Group, encode, parse};
+use grainstore_artifacts::{Group, Refusal, Rejection, encode, parse};
 
 fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
@@ -114,4 +114,26 @@ fn a1_what_is_written_is_the_document_byte_for_byte() {
         .with_member("saxpy.c", &b"void saxpy();"[..])
         .with_metadata(serde_json::json!([1, true]));
     assert_eq!(encode(&key, &group).unwrap(), expected);
+}
+
+#[test]
+fn a2_the_documents_limits_hold_for_readers() {
+    let metadata = |length: usize| {
+        let json = format!("\"{}\"", "m".repeat(length - 2));
+        let file = by_hand(&[7; 32], 0, ["kernel", "", &json], &[], &[("k", b"1")]);
+        parse(&Bytes::from(file), None).map(|_| ())
+    };
+    assert_eq!(metadata(65_536), Ok(()));
+    let refusal = Refusal::MetadataTooLong { length: 65_537 };
+    assert_eq!(metadata(65_537), Err(Rejection::Refused(refusal)));
+
+    let members = |count: usize| {
+        let names: Vec<_> = (0..count).map(|number| number.to_string()).collect();
+        let members: Vec<_> = names.iter().map(|name| (name.as_str(), &b"1"[..])).collect();
+        let file = by_hand(&[7; 32], 0, ["kernel", "", ""], &[], &members);
+        parse(&Bytes::from(file), None).map(|_| ())
+    };
+    assert_eq!(members(1024), Ok(()));
+    let refusal = Refusal::TooManyMembers { count: 1025 };
+    assert_eq!(members(1025), Err(Rejection::Refused(refusal)));
 }

@@ -246,6 +246,31 @@ fn a2_hostile_lengths_and_counts_come_back() {
     }
 }
 
+#[test]
+fn a2_files_that_say_they_are_shorter_than_any_artifact_are_rejected() {
+    let whole = file();
+    for length in 24..64 + TRAILER {
+        let mut file = whole[..length].to_vec();
+        file[16..24].copy_from_slice(&(length as u64).to_le_bytes());
+        let found = length as u64;
+        assert_eq!(rejection(file), Rejection::Truncated { found });
+    }
+}
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn a2_what_is_larger_than_any_artifact_is_refused_at_both_ends() {
+    // Zeros that nobody touches take no memory.
+    let mut huge = vec![0; (1 << 32) + 1];
+    huge[..24].copy_from_slice(&file()[..24]);
+    let found = huge.len() as u64;
+    huge[16..24].copy_from_slice(&found.to_le_bytes());
+    let huge = Bytes::from(huge);
+    assert_eq!(rejection(huge.clone()), Rejection::Overlong { found });
+    let refused = encode(&key(0), &Group::new("huge", huge.slice(..1 << 32)));
+    assert_eq!(refused, Err(Refusal::TooLarge { what: "the group" }));
+}
+
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

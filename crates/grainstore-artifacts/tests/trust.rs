@@ -114,6 +114,17 @@ fn a6_a_folder_that_became_shared_while_open_is_not_read() {
 }
 
 #[test]
+fn a6_a_shared_folder_is_not_opened_and_so_not_written_either() {
+    let (_above, folder) = stored();
+    for path in [folder.join("v0"), folder.clone()] {
+        set_mode(&path, 0o770);
+        let opened = ArtifactStore::open(&folder);
+        assert!(matches!(opened, Err(Error::Untrusted { .. })), "{opened:?}");
+        set_mode(&path, 0o700);
+    }
+}
+
+#[test]
 fn a6_a_distrusted_file_is_replaced_by_the_next_put() {
     let (_above, folder) = stored();
     let store = ArtifactStore::open(&folder).unwrap();

@@ -113,3 +113,41 @@ pub(crate) fn sweep(folder: &Folder) -> u64 {
     }
     swept
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a1_names_are_unique_to_threads_and_tell_process_and_machine() {
+        let names = || std::iter::repeat_with(unique_name).take(1000).collect::<Vec<_>>();
+        let mut all = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(names)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        let beginning = format!("tmp/{}-{}-", host(), std::process::id());
+        assert!(all.iter().all(|name| name.starts_with(&beginning)), "{}", all[0]);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 4000);
+    }
+
+    #[test]
+    fn a1_a_name_that_is_taken_is_passed_over() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path(), "v0").unwrap();
+        folder.make_folder(TEMPORARY_FOLDER).unwrap();
+        // Whoever has our host name, process number and luck: the next names are all theirs.
+        let name = unique_name();
+        let (stem, count) = name.rsplit_once('-').unwrap();
+        let count: u64 = count.parse().unwrap();
+        let theirs: Vec<_> = (1..=2000).map(|i| format!("{stem}-{}", count + i)).collect();
+        for name in &theirs {
+            folder.create(name).unwrap();
+        }
+        Temporary::write(&folder, b"ours").unwrap().commit("ab/ours").unwrap();
+        for name in &theirs {
+            assert!(std::fs::read(place.path().join("v0").join(name)).unwrap().is_empty());
+        }
+    }
+}
