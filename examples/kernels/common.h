@@ -1,0 +1,37 @@
+// What the kernels in C and in OpenCL C share: the element type, and what depends on it.
+
+#ifndef COMMON_H
+#define COMMON_H
+
+#ifdef __OPENCL_VERSION__
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#else
+#include <float.h>
+#include <limits.h>
+#include <stddef.h>
+#include <tgmath.h> // exp and its like follow the element type, as OpenCL C's built-ins do
+#endif
+
+// The element type: float, double, or int where a kernel allows it.
+#ifndef T
+#define T float
+#endif
+
+#define JOIN_EXPANDED(a, b) a##b
+#define JOIN(a, b) JOIN_EXPANDED(a, b)
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+// Where a running maximum starts: the lowest finite value of T. Minus infinity would not do, since
+// the first rescaling would take infinity from infinity.
+#define LOWEST_float (-FLT_MAX)
+#define LOWEST_double (-DBL_MAX)
+#define LOWEST_int INT_MIN
+#define LOWEST_NAMED(type) LOWEST_##type
+#define LOWEST_OF(type) LOWEST_NAMED(type)
+#define LOWEST LOWEST_OF(T)
+
+#endif
