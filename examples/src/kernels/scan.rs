@@ -1,0 +1,144 @@
+//! Inclusive prefix sums.
+
+use std::fmt;
+
+use grainstore_host::HostModule;
+
+use crate::case::Kernel;
+use crate::opencl::{Arg, Buffer, Session};
+use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
+
+/// `scan_blocks` in C: scans each block of `n` elements, and leaves the blocks' totals in `sums`.
+pub type ScanBlocks<T> =
+    unsafe extern "C" fn(n: usize, input: *const T, output: *mut T, sums: *mut T);
+
+/// `scan_add` in C: adds to each block what the scanned `sums` say of the blocks before it.
+pub type ScanAdd<T> = unsafe extern "C" fn(n: usize, output: *mut T, sums: *const T);
+
+pub(crate) struct Scan {
+    block: usize,
+}
+
+pub(crate) struct Problem<T> {
+    input: Vec<T>,
+}
+
+impl<T> fmt::Display for Problem<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "n = {}", self.input.len())
+    }
+}
+
+impl Scan {
+    /// Elements of a block: two for each item of a work-group.
+    const fn span(&self) -> usize {
+        2 * self.block
+    }
+
+    /// # Safety
+    /// The functions are the source's, in this variant.
+    unsafe fn host<T: Element>(
+        &self,
+        blocks: ScanBlocks<T>,
+        add: ScanAdd<T>,
+        input: &[T],
+    ) -> Result<Vec<T>, CaseError> {
+        let n = input.len();
+        let mut output = margin::room(n);
+        let mut sums = margin::room(n.div_ceil(self.span()));
+        // SAFETY: The caller promises the functions; sums holds an element for each block.
+        unsafe { blocks(n, input.as_ptr(), output.as_mut_ptr(), sums.as_mut_ptr()) };
+        let sums = margin::trim(sums)?;
+        if sums.len() > 1 {
+            // SAFETY: As above; the scanned sums are as many.
+            unsafe {
+                let sums = self.host(blocks, add, &sums)?;
+                add(n, output.as_mut_ptr(), sums.as_ptr());
+            }
+        }
+        margin::trim(output)
+    }
+
+    /// # Safety
+    /// The program is the source's, in this variant.
+    unsafe fn opencl<T: Element>(
+        &self,
+        session: &Session<'_>,
+        input: &Buffer<T>,
+    ) -> Result<Buffer<T>, CaseError> {
+        let n = input.len();
+        let groups = n.div_ceil(self.span());
+        let (global, local) = ([groups * self.block], [self.block]);
+        let output = session.output(n)?;
+        let sums = session.output(groups)?;
+        let args = [Arg::Size(n), Arg::Buffer(input), Arg::Buffer(&output), Arg::Buffer(&sums)];
+        // SAFETY: The caller promises the program; sums holds an element for each group.
+        unsafe { session.launch("scan_blocks", global, local, &args)? };
+        if groups > 1 {
+            // SAFETY: As above; the scanned sums are as many.
+            unsafe {
+                let sums = self.opencl(session, &sums)?;
+                let args = [Arg::Size(n), Arg::Buffer(&output), Arg::Buffer(&sums)];
+                session.launch("scan_add", global, local, &args)?;
+            }
+        }
+        Ok(output)
+    }
+}
+
+impl Kernel for Scan {
+    const NAME: &'static str = "scan";
+    type Problem<T: Element> = Problem<T>;
+
+    fn of(variant: &Variant) -> Result<Self, CaseError> {
+        Ok(Self { block: variant.number("BLOCK")? })
+    }
+
+    /// The last two need their sums' sums: more blocks than a block has elements.
+    fn problems<T: Element>(&self) -> Vec<Problem<T>> {
+        let square = self.span() * self.span();
+        [1, self.span() - 1, self.span(), 1000, square + 1, square + self.span() * 3 / 2]
+            .map(|n| Problem { input: Generator::new(n as u64).elements(n) })
+            .into()
+    }
+
+    fn reference<T: Element>(&self, problem: &Problem<T>) -> Vec<f64> {
+        let mut sum = 0.0;
+        problem
+            .input
+            .iter()
+            .map(|value| {
+                sum += value.to_f64();
+                sum
+            })
+            .collect()
+    }
+
+    /// A value passes through at most some 300 additions, in C along a block and the blocks' sums;
+    /// the errors are of random signs, each half a unit of a prefix sum, which is itself a random
+    /// walk and stays below the root of n times four.
+    fn tolerance<T: Element>(&self, problem: &Problem<T>) -> Tolerance {
+        let reach = 4.0 * (problem.input.len() as f64).sqrt() * T::REACH;
+        Tolerance::absolute(16.0 * T::EPSILON * reach)
+    }
+
+    unsafe fn on_host<T: Element>(
+        &self,
+        module: &HostModule,
+        problem: &Problem<T>,
+    ) -> Result<Vec<T>, CaseError> {
+        // SAFETY: The signatures are the source's, in the variant that the caller promises.
+        unsafe { self.host(*module.get("scan_blocks")?, *module.get("scan_add")?, &problem.input) }
+    }
+
+    unsafe fn on_opencl<T: Element>(
+        &self,
+        session: &Session<'_>,
+        problem: &Problem<T>,
+    ) -> Result<Vec<T>, CaseError> {
+        let input = session.upload(&problem.input)?;
+        // SAFETY: The program and the variant are what the caller promises.
+        let output = unsafe { self.opencl(session, &input)? };
+        session.download(&output)
+    }
+}
