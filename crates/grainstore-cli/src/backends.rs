@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use grainstore_host::HostBackend;
+use grainstore_opencl::OpenClBackend;
 use grainstore_runtime::{Backend, Runtime, RuntimeBuilder};
 
 use crate::manifest::KnownBackend;
@@ -11,21 +12,22 @@ use crate::manifest::KnownBackend;
 #[derive(Debug)]
 pub(crate) struct Backends {
     pub(crate) host: Arc<HostBackend>,
+    pub(crate) opencl: Arc<OpenClBackend>,
 }
 
 impl Backends {
     pub(crate) fn new() -> Self {
-        Self { host: Arc::new(HostBackend::new()) }
+        Self { host: Arc::new(HostBackend::new()), opencl: Arc::new(OpenClBackend::new()) }
     }
 
     /// What a manifest may ask of each.
     pub(crate) fn known(&self) -> Vec<KnownBackend> {
-        vec![known(&*self.host)]
+        vec![known(&*self.host), known(&*self.opencl)]
     }
 
     /// A runtime with all of them.
     pub(crate) fn runtime(&self) -> RuntimeBuilder {
-        Runtime::builder().backend(Arc::clone(&self.host))
+        Runtime::builder().backend(Arc::clone(&self.host)).backend(Arc::clone(&self.opencl))
     }
 }
 

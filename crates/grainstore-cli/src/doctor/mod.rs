@@ -2,6 +2,7 @@
 
 mod examine;
 mod launch_host;
+mod launch_opencl;
 mod report;
 mod store;
 
@@ -19,7 +20,7 @@ use report::Report;
 pub(crate) fn run(arguments: &args::Doctor) -> Result<Exit, Failure> {
     let backends = Backends::new();
     let report = Report {
-        backends: vec![examine(&*backends.host)],
+        backends: vec![examine(&*backends.host), examine(&*backends.opencl)],
         store: store::examine(&arguments.store),
         remote: None,
     };
