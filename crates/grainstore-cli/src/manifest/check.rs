@@ -77,7 +77,8 @@ impl Checker<'_> {
             }
             entry.into_inner()
         });
-        Kernel {
+        let place = raw.name.span();
+        let kernel = Kernel {
             name: raw.name.into_inner(),
             sources,
             entry,
@@ -86,6 +87,21 @@ impl Checker<'_> {
             headers: self.headers(raw.headers),
             options: raw.options,
             options_for: self.options_for(raw.options_for),
+        };
+        if self.wrong.is_empty() {
+            self.specs(&kernel, place);
+        }
+        kernel
+    }
+
+    /// What the runtime itself refuses is found here, before anything is begun.
+    fn specs(&mut self, kernel: &Kernel, place: Range<usize>) {
+        let mut all = kernel
+            .sources
+            .iter()
+            .flat_map(|source| kernel.variants.iter().map(|variant| kernel.spec(source, variant)));
+        if let Some(error) = all.find_map(Result::err) {
+            self.wrong(error.to_string(), place, "change it in this [[kernel]]");
         }
     }
 

@@ -1,29 +1,35 @@
 //! `grainstore warm`: every kernel of a manifest, compiled into the store.
 //!
-//! The manifest becomes a plan ([`plan`]), the plan is worked off by several threads ([`work`]),
-//! and what came of it is told ([`report`]).
+//! The backends say what is here ([`ask`]), manifest and devices become a plan ([`plan`]), several
+//! threads work it off ([`work`], [`make`]), and what came of it is told ([`tell`], [`report`]).
 
+mod ask;
+mod make;
 mod plan;
 mod report;
+mod tell;
 mod work;
 
 use std::env;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use grainstore_artifacts::ArtifactStore;
-use grainstore_runtime::{BackendCache, Device, Origin, Runtime, RuntimeError};
+use grainstore_runtime::Runtime;
 
 use crate::args;
 use crate::backends::Backends;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::manifest::{self, Found, KnownBackend, Manifest};
-use crate::output::{self, Progress, RED, YELLOW, human, millis};
-use plan::{Asked, Job, Plan, Skip};
-use report::{Outcome, Report, Row};
+use crate::output::{self, Progress, human};
+use ask::ask;
+use make::make;
+use plan::{Asked, Plan};
+use report::{Outcome, Report};
+use tell::{Warnings, tell, tell_skipped};
 
 /// Does it and tells it.
 pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
@@ -42,8 +48,8 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     let warnings = Warnings::default();
     let runtime = runtime(&backends, &store, threads, &warnings)?;
     let asked = ask(&runtime, &manifest, chosen);
-    let plan = Plan::new(&manifest, &asked, arguments.backends.is_empty())
-        .map_err(Failure::environment)?;
+    let plan =
+        Plan::new(&manifest, &asked, arguments.backends.is_empty()).map_err(Failure::usage)?;
     tell_skipped(&plan.skipped);
     if plan.jobs.is_empty() {
         return Err(nothing_to_do(&manifest, arguments, &plan));
@@ -148,111 +154,6 @@ fn runtime(
         .map_err(Failure::environment)
 }
 
-/// Asks the backends that some kernel wants for their devices, all at once: a driver may take its
-/// time to start.
-fn ask(runtime: &Runtime, manifest: &Manifest, chosen: Vec<&KnownBackend>) -> Vec<Asked> {
-    let wanted = chosen
-        .into_iter()
-        .filter(|backend| manifest.kernels.iter().any(|kernel| plan::wants(kernel, backend)));
-    thread::scope(|scope| {
-        let asked: Vec<_> = wanted
-            .map(|backend| (backend, scope.spawn(|| devices(runtime, &backend.name))))
-            .collect();
-        asked
-            .into_iter()
-            .map(|(backend, devices)| Asked {
-                backend: backend.clone(),
-                devices: devices.join().unwrap_or_else(|_| Err("its driver panicked".into())),
-            })
-            .collect()
-    })
-}
-
-/// The devices of a backend, if it has any and a compiler for each.
-fn devices(runtime: &Runtime, name: &str) -> Result<Vec<Device>, String> {
-    let Some(cache) = runtime.backends().iter().find(|cache| cache.name() == name) else {
-        return Err("this program was built without it".into());
-    };
-    let devices = cache.devices().map_err(|error| bare(&error))?;
-    if devices.is_empty() {
-        return Err("it has no device".into());
-    }
-    for device in &devices {
-        BackendCache::toolchain(cache, device).map_err(|error| bare(&error))?;
-    }
-    Ok(devices)
-}
-
-/// The backend's own words, where there are such: which backend and kernel, the caller says.
-fn bare(error: &RuntimeError) -> String {
-    error.backend_error().map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-/// One job: the kernel is loaded too, so that what is in the store is known to be good.
-fn make(runtime: &Runtime, job: &Job) -> Row {
-    let began = Instant::now();
-    let made = runtime.kernel_with_outcome(&job.device, &job.spec);
-    let fingerprint =
-        runtime.key(&job.device, &job.spec).ok().map(|key| key.fingerprint().to_string());
-    let (outcome, elapsed, compile_time, error) = match made {
-        Ok((_, made)) => {
-            let outcome = match &made.origin {
-                Origin::Compiled => Outcome::Compiled,
-                Origin::Store(name) if &**name == "disk" => Outcome::Disk,
-                Origin::Store(_) => Outcome::Remote,
-                _ => Outcome::Memory,
-            };
-            (outcome, made.elapsed, made.compile_time.unwrap_or_default(), None)
-        }
-        Err(error) => (Outcome::Failed, began.elapsed(), Duration::ZERO, Some(bare(&error))),
-    };
-    Row {
-        name: job.kernel.to_string(),
-        backend: job.backend.to_string(),
-        device: job.device.id().to_string(),
-        variant: job.variant.to_string(),
-        outcome,
-        ms: millis(elapsed),
-        fingerprint,
-        error,
-        compile_time,
-    }
-}
-
-/// One line for what was compiled, the whole log for what failed, nothing for what was there.
-fn tell(progress: &Progress, job: &Job, row: &Row) {
-    let name = title(&row.name, &row.variant);
-    match &row.error {
-        Some(error) => {
-            progress.aside(|| {
-                let place = job.device.id();
-                output::note(format!("{RED}error{RED:#}: {name} on {place}: {}", error.trim_end()));
-            });
-            progress.passed();
-        }
-        None if row.outcome == Outcome::Compiled => {
-            let took = human(Duration::from_secs_f64(row.ms / 1e3));
-            progress.done(format!("compiled {name} for {} in {took}", job.backend));
-        }
-        None => progress.passed(),
-    }
-}
-
-fn title(name: &str, variant: &str) -> String {
-    if variant.is_empty() { name.to_owned() } else { format!("{name} [{variant}]") }
-}
-
-/// What is left out, by reason.
-fn tell_skipped(skipped: &[Skip]) {
-    let mut rest = skipped;
-    while let Some(first) = rest.first() {
-        let same = rest.iter().take_while(|skip| skip.reason == first.reason).count();
-        let names: Vec<_> = rest[..same].iter().map(|skip| skip.kernel.as_str()).collect();
-        output::note(format!("{YELLOW}skipped{YELLOW:#} {}: {}", names.join(", "), first.reason));
-        rest = &rest[same..];
-    }
-}
-
 fn nothing_to_do(manifest: &Manifest, arguments: &args::Warm, plan: &Plan) -> Failure {
     let path = manifest.path.display();
     if plan.skipped.is_empty() {
@@ -283,21 +184,4 @@ fn conclude(
         return Err(Failure::environment(format!("the backend {name} is not here: see above")));
     }
     Ok(if report.failed() > 0 { Exit::SomeFailed } else { Exit::Ok })
-}
-
-/// What went wrong without stopping anything, kept until the thread that writes comes by.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
-
-impl Warnings {
-    fn note(&self, warning: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
-    }
-
-    fn tell(&self, progress: &Progress) {
-        let noted = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for warning in noted {
-            progress.aside(|| output::warn(&warning));
-        }
-    }
 }

@@ -28,6 +28,30 @@ fn the_host_compiles_launches_and_computes() {
 }
 
 #[test]
+fn opencl_compiles_launches_and_computes() {
+    let place = Place::new();
+    if place.has("opencl") {
+        let json = place.run(&["doctor", "--json"]).expect(0).json();
+        let opencl = backend(&json, "opencl");
+        assert_eq!(opencl["compiled"], true);
+        assert!(!opencl["devices"].as_array().unwrap().is_empty());
+        assert_eq!(opencl["error"], serde_json::Value::Null);
+    }
+}
+
+#[test]
+fn a_missing_driver_is_told_with_a_hint_and_is_no_failure() {
+    let place = Place::new();
+    let mut command = place.grainstore(&["doctor", "--json"]);
+    command.env("OPENCL_DYLIB_PATH", "/nowhere/libOpenCL.so");
+    let json = Ran::new(command.output().unwrap()).expect(0).json();
+    let opencl = backend(&json, "opencl");
+    assert_eq!(opencl["found"], false);
+    assert!(opencl["error"].as_str().unwrap().contains("/nowhere/libOpenCL.so"), "{json}");
+    assert!(opencl["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
+}
+
+#[test]
 fn a_missing_compiler_is_told_with_a_hint_and_the_rest_is_examined() {
     let place = Place::new();
     let mut command = place.grainstore(&["doctor", "--json"]);

@@ -74,12 +74,31 @@ impl Place {
         Ran::new(self.grainstore(arguments).output().unwrap())
     }
 
+    /// Whether that backend works here. One that `GRAINSTORE_REQUIRE` names has to.
+    #[track_caller]
+    pub(crate) fn has(&self, backend: &str) -> bool {
+        let json = self.run(&["doctor", "--json"]).json();
+        let backends = json["backends"].as_array().unwrap();
+        let diagnosis = backends.iter().find(|known| known["backend"] == backend).unwrap();
+        let works = diagnosis["launched"] == true;
+        if !works {
+            assert!(!is_required(backend), "{backend} is required and does not work: {diagnosis}");
+            eprintln!("not run: {backend} does not work here: {diagnosis}");
+        }
+        works
+    }
+
     /// Every file of the store.
     pub(crate) fn stored(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         collect(&self.path("store"), &mut files);
         files
     }
+}
+
+fn is_required(backend: &str) -> bool {
+    std::env::var("GRAINSTORE_REQUIRE")
+        .is_ok_and(|names| names.split(',').any(|name| name.trim() == backend))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

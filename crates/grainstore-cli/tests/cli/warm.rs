@@ -189,3 +189,80 @@ fn two_kernels_of_one_content_and_two_names_are_both_told() {
     assert_eq!(json["kernels"].as_array().unwrap().len(), 2);
     assert_eq!(json["failed"], 0);
 }
+
+/// [`SAXPY`] for the host, and the same for OpenCL, in two variants.
+const BOTH: &str = r#"
+[[kernel]]
+name = "saxpy"
+sources = ["saxpy.c", "saxpy.cl"]
+entry = "saxpy"
+[kernel.options_for]
+opencl-c = ["-cl-mad-enable"]
+[kernel.defines]
+BLOCK = [64, 128]
+"#;
+
+const SAXPY_CL: &str = "\
+kernel void saxpy(float a, global const float *x, global float *y) {
+    size_t i = get_global_id(0);
+    y[i] = a * x[i] + y[i];
+}
+";
+
+fn both() -> Place {
+    let place = Place::with_manifest(BOTH);
+    place.write("saxpy.cl", SAXPY_CL);
+    place
+}
+
+/// Runs it where OpenCL's library is not to be found.
+fn without_opencl(place: &Place, arguments: &[&str]) -> Ran {
+    let mut command = place.grainstore(arguments);
+    Ran::new(command.env("OPENCL_DYLIB_PATH", "/nowhere/libOpenCL.so").output().unwrap())
+}
+
+#[test]
+fn a_kernel_in_two_languages_is_made_for_both_backends() {
+    let place = both();
+    if !place.has("opencl") {
+        return;
+    }
+    let first = place.run(&["warm", "--json"]).expect(0);
+    assert_eq!(figures(&first), (4, 0, 0));
+    let json = first.json();
+    let backends: Vec<_> = json["kernels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kernel| kernel["backend"].as_str().unwrap())
+        .collect();
+    assert_eq!(backends, ["host", "host", "opencl", "opencl"]);
+    assert_eq!(figures(&place.run(&["warm", "--json"]).expect(0)), (0, 4, 0));
+    place.write("saxpy.cl", SAXPY_CL.replace("y[i] = a", "y[j] = a"));
+    let broken = place.run(&["warm", "--json"]).expect(1);
+    assert_eq!(figures(&broken), (0, 2, 2));
+    broken.says("use of undeclared identifier 'j'");
+}
+
+#[test]
+fn a_driver_that_is_missing_is_listed_and_fails_nothing() {
+    let place = both();
+    let ran = without_opencl(&place, &["warm", "--json"]).expect(0);
+    assert_eq!(figures(&ran), (2, 0, 0));
+    ran.says("skipped saxpy: opencl: ").says("/nowhere/libOpenCL.so");
+}
+
+#[test]
+fn a_driver_that_was_asked_for_and_is_missing_makes_the_exit_code_3() {
+    let place = both();
+    let asked = without_opencl(&place, &["warm", "--backend", "opencl", "--backend", "host"]);
+    let asked = asked.expect(3);
+    asked.says("skipped saxpy: opencl: ").says("error: the backend opencl is not here");
+    assert!(asked.out.contains("host"), "the rest is done all the same: {}", asked.out);
+    assert_eq!(place.stored().len(), 2);
+    let alone = without_opencl(&place, &["warm", "--backend", "opencl"]).expect(3);
+    alone.says("no kernel of").says("grainstore doctor");
+    let only = "[[kernel]]\nname = \"k\"\nsource = \"saxpy.cl\"\nbackends = [\"opencl\"]\n";
+    place.write("grainstore.toml", only);
+    without_opencl(&place, &["warm"]).expect(3).says("skipped k: opencl: ");
+}
