@@ -55,6 +55,7 @@ fn advice(error: &io::Error) -> &'static str {
         | io::ErrorKind::DirectoryNotEmpty => {
             "something else is in the way: move it, or set GRAINSTORE_DIR to another folder"
         }
+        io::ErrorKind::FileTooLarge => "this is no artifact: remove it",
         _ => "set GRAINSTORE_DIR to a folder that works, if this one does not",
     }
 }

@@ -205,6 +205,20 @@ fn a5_a_folder_in_an_artifacts_place_is_an_error_and_not_a_crash() {
 }
 
 #[test]
+fn a5_a_file_larger_than_memory_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ArtifactStore::open(folder.path()).unwrap();
+    store.put(&key(0), &group()).unwrap();
+    // A hole takes no room on disk, and would take all of memory.
+    let file = fs::File::options().write(true).open(store.file(&key(0))).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let error = store.get(&key(0)).unwrap_err();
+    assert!(error.to_string().contains("remove it"), "{error}");
+    store.put(&key(0), &group()).unwrap();
+    assert_eq!(store.get(&key(0)).unwrap(), Some(group()));
+}
+
+#[test]
 fn a5_a_very_long_path_is_an_error_with_words() {
     let folder = tempfile::tempdir().unwrap();
     let error = ArtifactStore::open(folder.path().join("n".repeat(300))).unwrap_err();

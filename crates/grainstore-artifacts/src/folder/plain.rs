@@ -1,7 +1,7 @@
 //! A folder as a path, where there are no calls relative to an open one.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -28,11 +28,11 @@ impl Folder {
         &self.path
     }
 
-    /// The bytes of a file, if there is one.
-    pub(crate) fn read(&self, name: &str) -> Result<Option<Bytes>, Error> {
+    /// The bytes of a file, if there is one. One of more than `limit` bytes is an error.
+    pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Option<Bytes>, Error> {
         let path = self.path.join(name);
-        match std::fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes.into())),
+        match read_all(&path, limit) {
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("read", path)(error)),
         }
@@ -77,4 +77,14 @@ impl Folder {
             Some((format!("{name}/{file}"), about.modified().ok()?))
         }))
     }
+}
+
+fn read_all(path: &Path, limit: u64) -> io::Result<Bytes> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() > limit {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut buffer = Vec::new();
+    file.read_to_end(&mut buffer)?;
+    Ok(buffer.into())
 }

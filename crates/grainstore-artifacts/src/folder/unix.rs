@@ -67,26 +67,30 @@ impl Folder {
         &self.path
     }
 
-    /// The bytes of a file, if there is one and it is trusted.
+    /// The bytes of a file, if there is one and it is trusted. One of more than `limit` bytes is an
+    /// error.
     ///
     /// Everything is judged on what is open: this folder and the file by their descriptors. The
     /// folder between them is judged by its name, after the file was opened through it: only those
     /// who are trusted can give that name to another folder, since this one is trusted.
-    pub(crate) fn read(&self, name: &str) -> Result<Option<Bytes>, Error> {
+    pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Option<Bytes>, Error> {
         let file = match rustix::fs::openat(&self.handle, name, OPEN_FILE, Mode::empty()) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOENT | Errno::STALE) => return Ok(None),
             Err(errno) => return Err(self.failed("open", name, errno)),
         };
         self.check_itself()?;
         if let Some((between, _)) = name.split_once('/') {
-            let stat = rustix::fs::statat(&self.handle, between, AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|errno| self.failed("look at", between, errno))?;
-            self.check(between, Place::Folder, &stat)?;
+            match rustix::fs::statat(&self.handle, between, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => self.check(between, Place::Folder, &stat)?,
+                // Deleted since the file was opened, and the file with it.
+                Err(Errno::NOENT | Errno::STALE) => return Ok(None),
+                Err(errno) => return Err(self.failed("look at", between, errno)),
+            }
         }
         let stat = rustix::fs::fstat(&file).map_err(|errno| self.failed("look at", name, errno))?;
         self.check(name, Place::File, &stat)?;
-        match read_all(&file, stat.st_size as u64) {
+        match read_all(&file, stat.st_size as u64, limit) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) => Err(Error::io("read", self.path.join(name))(error)),
         }
@@ -174,8 +178,9 @@ fn modified(stat: &Stat) -> SystemTime {
 ///
 /// A file that has grown is cut at its old size, one that has shrunk ends early; both fail the
 /// digest. (Artifacts are replaced and never changed, so somebody else would have done it.)
-fn read_all(file: &OwnedFd, size: u64) -> io::Result<Bytes> {
-    let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
+fn read_all(file: &OwnedFd, size: u64, limit: u64) -> io::Result<Bytes> {
+    let size = usize::try_from(size).ok().filter(|_| size <= limit);
+    let size = size.ok_or(io::ErrorKind::FileTooLarge)?;
     let mut buffer = Vec::new();
     buffer.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
     while buffer.len() < size {

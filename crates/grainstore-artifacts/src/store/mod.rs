@@ -10,12 +10,14 @@ mod temporary;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 
 pub use statistics::Statistics;
 
 use crate::folder::Folder;
-use crate::format::{self, Rejection};
+use crate::format::{self, MAX_FILE, Rejection};
 use crate::key::EntryKey;
 use crate::{Error, Group, location};
 use layout::VERSION_FOLDER;
@@ -33,8 +35,8 @@ pub struct ArtifactStore {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    /// Opened again when somebody has deleted it; that is all the lock is for.
-    folder: RwLock<Arc<Folder>>,
+    /// Opened again when somebody has deleted it. No lock, which a fork could find held.
+    folder: ArcSwap<Folder>,
     counters: Counters,
 }
 
@@ -75,7 +77,7 @@ impl ArtifactStore {
         let folder = Folder::open(&path, VERSION_FOLDER)?;
         let counters = Counters::default();
         counters.swept.store(temporary::sweep(&folder), std::sync::atomic::Ordering::Relaxed);
-        let folder = RwLock::new(Arc::new(folder));
+        let folder = ArcSwap::from_pointee(folder);
         Ok(Self { shared: Arc::new(Shared { path, folder, counters }) })
     }
 
@@ -88,7 +90,7 @@ impl ArtifactStore {
     /// The file that holds, or would hold, the artifact of this key.
     #[must_use]
     pub fn file(&self, key: &impl EntryKey) -> PathBuf {
-        self.folder().path().join(layout::file_name(&key.fingerprint()))
+        self.shared.folder.load().path().join(layout::file_name(&key.fingerprint()))
     }
 
     /// The group of this key, verified, or `None`. A file that is there but not whole, or of
@@ -111,7 +113,8 @@ impl ArtifactStore {
     pub fn find(&self, key: &impl EntryKey) -> Result<Found, Error> {
         let counters = &self.shared.counters;
         let fingerprint = key.fingerprint();
-        let file = match self.folder().read(&layout::file_name(&fingerprint)) {
+        let file = match self.shared.folder.load().read(&layout::file_name(&fingerprint), MAX_FILE)
+        {
             Ok(Some(file)) => file,
             Ok(None) => {
                 count(&counters.misses);
@@ -154,7 +157,7 @@ impl ArtifactStore {
     /// # Errors
     /// [`Error::Io`] if it is there and can't be removed.
     pub fn remove(&self, key: &impl EntryKey) -> Result<bool, Error> {
-        let folder = self.folder();
+        let folder = self.shared.folder.load();
         let name = layout::file_name(&key.fingerprint());
         let removed =
             folder.remove(&name).map_err(Error::io("remove", folder.path().join(&name)))?;
@@ -170,21 +173,16 @@ impl ArtifactStore {
         self.shared.counters.read()
     }
 
-    fn folder(&self) -> Arc<Folder> {
-        Arc::clone(&self.shared.folder.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
     fn write(&self, key: &impl EntryKey, group: &Group) -> Result<(), Error> {
         let file = format::encode(key, group)?;
         let name = layout::file_name(&key.fingerprint());
-        let folder = self.folder();
+        let folder = self.shared.folder.load();
         let result = match write_in(&folder, &name, &file) {
             // Nothing can be made in a folder that was deleted: it is made anew, with the checks
             // that come with opening it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(error) if is_gone(&error) => {
                 let folder = Arc::new(Folder::open(&self.shared.path, VERSION_FOLDER)?);
-                *self.shared.folder.write().unwrap_or_else(PoisonError::into_inner) =
-                    Arc::clone(&folder);
+                self.shared.folder.store(Arc::clone(&folder));
                 write_in(&folder, &name, &file)
             }
             result => result,
@@ -194,11 +192,16 @@ impl ArtifactStore {
 }
 
 /// Writes and renames, and syncs nothing. Killing the process loses nothing that was renamed: the
-/// system holds it. A loss of power may leave the name with some or none of the bytes; that is a
-/// rejected file, and a kernel is compiled once more. Syncing would cost every put a few
+/// system holds it. A loss of power may leave the name without all of the bytes; that is a rejected
+/// file, and a kernel is compiled once more. Syncing would cost every put a few
 /// milliseconds to save that.
 fn write_in(folder: &Folder, name: &str, file: &[u8]) -> io::Result<()> {
     Temporary::write(folder, file)?.commit(name)
+}
+
+/// How a folder that was deleted shows; the second is a network file system's way.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle)
 }
 
 /// Whether the key's fields are those that the file was written with. A fingerprint stands for
