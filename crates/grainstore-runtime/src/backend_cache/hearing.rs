@@ -54,7 +54,7 @@ impl<B: Backend> BackendCache<B> {
     /// # Errors
     /// [`RuntimeError::Hook`] when a listener failed; all handles are retired all the same.
     pub fn reset_devices(&self) -> Result<(), RuntimeError> {
-        self.inner.gate.home.check()?;
+        self.inner.door.home.check()?;
         let reset = self.inner.table.reset();
         let _deaf = Deaf::new(self);
         // Every device, whatever the first one's listeners say.

@@ -37,14 +37,13 @@ impl<B: Backend> BackendCache<B> {
         spec: &KernelSpec,
         trace: &mut Option<Trace>,
     ) -> Result<Loaded<B::Module>, RuntimeError> {
-        let gate = &self.inner.gate;
-        let _inside = gate.enter(Gate::Open, || format!("{} on {}", spec.name(), device.id()))?;
+        let door = &self.inner.door;
+        let _inside = door.enter(Gate::Open, || format!("{} on {}", spec.name(), device.id()))?;
         // The build is under way as the cache sees it, so a teardown that begins after this check
         // dooms it.
         if !device.is_live() {
             return Err(self.not_live(device));
         }
-        self.check_language(spec)?;
 
         let shelves = &self.inner.settings.shelves;
         let mut wants = vec![Want::Artifact; shelves.len()];
@@ -53,10 +52,10 @@ impl<B: Backend> BackendCache<B> {
             return Ok(module);
         }
         let began = Instant::now();
-        let (module, artifact) = gate
+        let (module, artifact) = door
             .backend
             .build(&device.id(), spec)
-            .map_err(|error| gate.error(Some(spec.name()), error))?;
+            .map_err(|error| door.error(Some(spec.name()), error))?;
         let took = began.elapsed();
         *trace = Some((Origin::Compiled, Some(took)));
         let loaded = Loaded::new(module, Arc::clone(device.life()));
@@ -76,7 +75,7 @@ impl<B: Backend> BackendCache<B> {
         spec: &KernelSpec,
         wants: &mut [Want],
     ) -> Result<Option<FromStore<B>>, RuntimeError> {
-        let gate = &self.inner.gate;
+        let door = &self.inner.door;
         let shelves = &self.inner.settings.shelves;
         let warnings = &self.inner.settings.warnings;
         for (at, shelf) in shelves.iter().enumerate() {
@@ -88,7 +87,7 @@ impl<B: Backend> BackendCache<B> {
                     continue;
                 }
             };
-            match gate.backend.load(&device.id(), spec, &artifact) {
+            match door.backend.load(&device.id(), spec, &artifact) {
                 Ok(module) => {
                     let loaded = Loaded::new(module, Arc::clone(device.life()));
                     let facts = BuildFacts::default();
@@ -104,7 +103,7 @@ impl<B: Backend> BackendCache<B> {
                     });
                 }
                 Err(error) if !worth_a_build(&error) => {
-                    return Err(gate.error(Some(spec.name()), error));
+                    return Err(door.error(Some(spec.name()), error));
                 }
                 Err(error) => {
                     wants[at] = Want::Nothing;
@@ -134,19 +133,6 @@ impl<B: Backend> BackendCache<B> {
                 shelf.put(key, artifact, facts, &self.inner.settings.warnings);
             }
         }
-    }
-
-    fn check_language(&self, spec: &KernelSpec) -> Result<(), RuntimeError> {
-        let takes = self.languages();
-        if takes.contains(&spec.language()) {
-            return Ok(());
-        }
-        let names: Vec<_> = takes.iter().map(|language| language.name()).collect();
-        let error = BackendError::unsupported(
-            format!("the source is in {}, which this backend does not take", spec.language()),
-            format!("it takes {}", names.join(", ")),
-        );
-        Err(self.inner.gate.error(Some(spec.name()), error))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The end of a backend: everything is let go within a bound, and then nothing touches the driver.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::BackendCache;
@@ -57,16 +56,16 @@ impl<B: Backend> BackendCache<B> {
 
     /// Refuses all kernels from now on. Says whether a shutdown was still to be done.
     pub(crate) fn begin_shutdown(&self) -> Result<bool, RuntimeError> {
-        let gate = &self.inner.gate;
-        gate.home.check()?;
-        let before = gate.activity.close(Gate::Leaving);
+        let door = &self.inner.door;
+        door.home.check()?;
+        let before = door.activity.close(Gate::Leaving);
         self.inner.table.close();
         Ok(before < Gate::Closed)
     }
 
     /// Does the rest. By then the layers above have let go.
     pub(crate) fn end_shutdown(&self, deadline: Instant, ending: &mut Ending) {
-        let activity = &self.inner.gate.activity;
+        let activity = &self.inner.door.activity;
         if activity.gate() == Gate::Closed {
             ending.running.extend(activity.wait(deadline));
             return;
@@ -85,14 +84,14 @@ impl<B: Backend> BackendCache<B> {
                 Err(RuntimeError::DeviceHeld { device: id, kernels }) => {
                     let held = kernels.into_iter().map(|kernel| format!("{kernel} on {id}"));
                     ending.pinned.extend(held.filter(|name| !running.contains(name)));
-                    self.inner.gate.given_up.store(true, Ordering::Relaxed);
+                    self.inner.door.give_up();
                     self.give_up(&device);
                 }
                 ended => ending.note(ended),
             }
         }
         if activity.close(Gate::Closed) < Gate::Closed && !running.is_empty() {
-            self.inner.gate.given_up.store(true, Ordering::Relaxed);
+            self.inner.door.give_up();
         }
         ending.running.extend(running);
     }

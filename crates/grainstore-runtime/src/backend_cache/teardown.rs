@@ -85,8 +85,8 @@ impl<B: Backend> BackendCache<B> {
     ) -> Result<(), RuntimeError> {
         self.check_owner(device)?;
         let deadline = deadline(bound);
-        let gate = &self.inner.gate;
-        gate.home.check()?;
+        let door = &self.inner.door;
+        door.home.check()?;
         let Some(mut teardown) = self.inner.table.tear_down(device, deadline)? else {
             return Ok(());
         };
@@ -121,11 +121,11 @@ impl<B: Backend> BackendCache<B> {
     }
 
     fn release_context(&self, id: &DeviceId, whole: bool) -> Result<(), RuntimeError> {
-        let gate = &self.inner.gate;
-        let _inside = gate.enter(Gate::Leaving, || format!("the destruction of {id}"))?;
+        let door = &self.inner.door;
+        let _inside = door.enter(Gate::Leaving, || format!("the destruction of {id}"))?;
         let released =
-            if whole { gate.backend.destroy_device(id) } else { gate.backend.forget_device(id) };
-        released.map_err(|error| gate.error(None, error))
+            if whole { door.backend.destroy_device(id) } else { door.backend.forget_device(id) };
+        released.map_err(|error| door.error(None, error))
     }
 }
 

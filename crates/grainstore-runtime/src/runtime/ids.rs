@@ -58,9 +58,18 @@ impl Ids {
         make: impl FnOnce() -> S,
     ) -> Result<grainstore::Pinned<KernelSpec>, RuntimeError> {
         let id = ContentId::of(id);
-        let spec = self.specs.on(device.identity()).get_or_build(&id, || {
-            make().into_spec().map_err(|error| RuntimeError::Spec(Arc::from(error)))
-        })?;
+        let spec = self
+            .specs
+            .on(device.identity())
+            .get_or_build(&id, || make().into_spec().map_err(as_error))?;
         Ok(spec)
+    }
+}
+
+/// A generator that asks the runtime for another kernel hands on the runtime's own error as it is.
+fn as_error(error: Box<dyn Error + Send + Sync>) -> RuntimeError {
+    match error.downcast::<RuntimeError>() {
+        Ok(own) => *own,
+        Err(error) => RuntimeError::Spec(Arc::from(error)),
     }
 }
