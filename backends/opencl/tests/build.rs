@@ -35,7 +35,10 @@ fn headers_defines_and_options_are_really_used() {
                       x[get_global_id(0)] += BASE + EXTRA + STEP + TEXT[1] + PLAIN; }";
         let spec = spec(source)
             .header("deep/answer.h", "#define EXTRA 2")
-            .header("base.h", "#define BASE 40")
+            .header(
+                "base.h",
+                "#ifndef EXTRA\n#error each header by its own name\n#endif\n#define BASE 40",
+            )
             .define("STEP", "(1 + 2) * 100")
             .define("TEXT", "((int[]){7, 8, 9 /* \"it's\" */})")
             .option("-D")
