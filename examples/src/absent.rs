@@ -21,7 +21,7 @@ impl Display for Absent {
 
 impl Error for Absent {}
 
-/// Prints that nothing was run for want of this backend, and why.
+/// Prints that nothing was run for want of this backend, and why: the reason names it.
 ///
 /// # Errors
 /// Where [`REQUIRE`] lists the backend.
@@ -31,6 +31,6 @@ pub fn absent(backend: &str, reason: impl Display) -> Result<(), Absent> {
         let message = format!("{REQUIRE} lists {backend}, which does not work here: {reason}");
         return Err(Absent { message });
     }
-    println!("not run: {backend}: {reason}");
+    println!("not run: {reason}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Every kernel of the examples' manifest, in every variant, compiled through the cache, launched,
 //! and compared with a plain Rust computation. One test for each kernel on each backend.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests, where a panic is a failure
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test, as it should")]
 
 mod manifest;
 
@@ -10,37 +10,46 @@ use std::fs;
 use grainstore_examples::{Case, Launcher, Session, absent};
 use grainstore_host::{HostBackend, HostModule};
 use grainstore_opencl::{OpenClBackend, OpenClModule};
-use grainstore_runtime::{Kernel, Language, Runtime};
+use grainstore_runtime::{Device, Kernel, Language, Runtime};
 
 use manifest::Artifact;
 
 /// Compiles and launches all that the manifest has of one kernel on one backend.
 fn launch(backend: &str, case: &str) {
-    let case = Case::named(case).expect("the table has it");
+    let Some((runtime, device)) = first_device(backend) else { return };
+    let language = runtime.backend_of(&device).unwrap().languages()[0];
+    let artifacts: Vec<_> = manifest::artifacts(language)
+        .into_iter()
+        .filter(|artifact| artifact.case.name() == case)
+        .collect();
+    assert!(!artifacts.is_empty(), "the manifest has no {case} for {backend}");
+    launch_all(&runtime, &device, &artifacts);
+}
+
+/// A runtime of both backends and the first device of one, if there is any.
+fn first_device(backend: &str) -> Option<(Runtime, Device)> {
     let runtime = Runtime::builder()
         .backend(HostBackend::new())
         .backend(OpenClBackend::new())
         .build()
-        .expect("two backends");
-    let cache = runtime.find_backend(backend).expect("it was added");
-    let device = match cache.devices() {
-        Ok(devices) => devices.into_iter().next(),
-        Err(why) => return absent(backend, why).unwrap(),
-    };
-    let Some(device) = device else {
-        return absent(backend, "it has no device").unwrap();
-    };
-    let language = cache.languages()[0];
-    let artifacts: Vec<_> = manifest::artifacts(language)
-        .into_iter()
-        .filter(|artifact| artifact.case.name() == case.name())
-        .collect();
-    assert!(!artifacts.is_empty(), "the manifest has no {} for {backend}", case.name());
+        .unwrap();
+    match runtime.find_backend(backend).unwrap().devices() {
+        Ok(devices) if devices.is_empty() => {
+            absent(backend, format!("{backend} has no device")).unwrap()
+        }
+        Ok(devices) => return Some((runtime, devices.into_iter().next()?)),
+        Err(why) => absent(backend, why).unwrap(),
+    }
+    None
+}
+
+/// All of them, also when one is wrong.
+fn launch_all(runtime: &Runtime, device: &Device, artifacts: &[Artifact]) {
     let mut wrong = Vec::new();
-    for artifact in &artifacts {
+    for artifact in artifacts {
         let what = format!("{} {} on {device}", artifact.spec.name(), artifact.variant);
         match runtime
-            .kernel(&device, &artifact.spec)
+            .kernel(device, &artifact.spec)
             .map_err(|error| error.to_string())
             .and_then(|kernel| check(artifact, &kernel))
         {
@@ -84,6 +93,24 @@ macro_rules! every_kernel {
 }
 
 every_kernel! { saxpy reduction scan matmul softmax rms_norm attention conv2d }
+
+/// The manifest asks for double precision on the host alone, for not every OpenCL device has it. The
+/// sources in OpenCL C know it all the same.
+#[test]
+fn doubles_on_an_opencl_device_that_has_them() {
+    let Some((runtime, device)) = first_device("opencl") else { return };
+    let artifacts = manifest::doubles_in_opencl_c();
+    assert!(!artifacts.is_empty());
+    let floats = manifest::artifacts(Language::OpenClC);
+    let kernel = runtime.kernel(&device, &floats[0].spec).unwrap();
+    let native = opencl3::device::Device::new(kernel.module::<OpenClModule>().unwrap().device());
+    if native.extensions().unwrap().contains("cl_khr_fp64") {
+        drop(kernel);
+        launch_all(&runtime, &device, &artifacts);
+    } else {
+        println!("not run: {device} has no double precision");
+    }
+}
 
 #[test]
 fn the_manifest_makes_at_least_forty_artifacts_for_each_backend() {

@@ -47,9 +47,24 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Everything that the manifest makes in this language.
 pub(crate) fn artifacts(language: Language) -> Vec<Artifact> {
+    read().kernel.iter().flat_map(|entry| entry.artifacts(language)).collect()
+}
+
+/// What the manifest makes in double precision for the host, made of the OpenCL C sources.
+pub(crate) fn doubles_in_opencl_c() -> Vec<Artifact> {
+    let mut entries = read().kernel;
+    entries.retain(|entry| entry.defines.get("T").and_then(toml::Value::as_str) == Some("double"));
+    for entry in &mut entries {
+        entry.source = entry.source.take().map(|path| path.with_extension("cl"));
+        // They are for a C compiler.
+        entry.options.clear();
+    }
+    entries.iter().flat_map(|entry| entry.artifacts(Language::OpenClC)).collect()
+}
+
+fn read() -> Manifest {
     let text = fs::read_to_string(folder().join("grainstore.toml")).unwrap();
-    let manifest: Manifest = toml::from_str(&text).unwrap();
-    manifest.kernel.iter().flat_map(|entry| entry.artifacts(language)).collect()
+    toml::from_str(&text).unwrap()
 }
 
 impl Entry {
