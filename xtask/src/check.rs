@@ -26,15 +26,10 @@ pub(crate) fn run() -> Report {
         shell::run(shell::cargo(&arguments).env("RUSTDOCFLAGS", "-D warnings"))
     });
     report.step("look of the tree", tree::check);
-    report.step("unused dependencies", || {
-        with_tool("cargo-machete", CARGO_MACHETE, &["--with-metadata"])
-    });
+    report
+        .step("unused dependencies", || with_tool("machete", CARGO_MACHETE, &["--with-metadata"]));
     report.step("licences and sources", || {
-        with_tool(
-            "cargo-deny",
-            CARGO_DENY,
-            &["--all-features", "check", "licenses", "bans", "sources"],
-        )
+        with_tool("deny", CARGO_DENY, &["--all-features", "check", "licenses", "bans", "sources"])
     });
     report
 }

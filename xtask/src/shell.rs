@@ -20,6 +20,13 @@ pub(crate) fn target() -> PathBuf {
 /// Cargo, the one that started this program, with these arguments.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    // What `cargo run` says of this program would mislead the next one.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command.args(arguments);
     command
 }
