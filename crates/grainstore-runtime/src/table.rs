@@ -159,7 +159,6 @@ impl Table {
                 reset.push(*id);
             }
         }
-        reset.sort();
         reset
     }
 

@@ -1,9 +1,11 @@
 //! How a cache hears of devices that others destroy, and how it lets its handles be reset.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use grainstore::{DeviceId, Registration};
+use grainstore::{DeviceId, Hooks, Registration};
 
 use super::{BackendCache, Inner};
 use crate::{Backend, RuntimeError};
@@ -35,7 +37,9 @@ impl<B: Backend> BackendCache<B> {
     pub(super) fn listen(&self) {
         let inner: Weak<Inner<B>> = Arc::downgrade(&self.inner);
         let handles = self.hooks().on_device_destroy(move |id: &DeviceId| {
-            if let Some(inner) = inner.upgrade() {
+            if let Some(inner) = inner.upgrade()
+                && !is_resetting()
+            {
                 inner.table.hear_of_destruction(id);
             }
             Ok::<_, Infallible>(())
@@ -54,15 +58,44 @@ impl<B: Backend> BackendCache<B> {
     /// # Errors
     /// [`RuntimeError::Hook`] when a listener failed; all handles are retired all the same.
     pub fn reset_devices(&self) -> Result<(), RuntimeError> {
-        self.inner.door.home.check()?;
-        let reset = self.inner.table.reset();
-        let _deaf = Deaf::new(self);
-        // Every device, whatever the first one's listeners say.
-        reset
-            .iter()
-            .map(|id| self.hooks().notify_device_destroy(id).map_err(RuntimeError::from))
-            .fold(Ok(()), Result::and)
+        reset(std::slice::from_ref(self), self.hooks())
     }
+}
+
+/// Resets the handles of these caches, which share these hooks.
+pub(crate) fn reset<B: Backend>(
+    caches: &[BackendCache<B>],
+    hooks: &Hooks,
+) -> Result<(), RuntimeError> {
+    for cache in caches {
+        cache.inner.door.home.check()?;
+    }
+    let _deaf: Vec<_> = caches.iter().map(Deaf::new).collect();
+    let ids: BTreeSet<_> = caches.iter().flat_map(|cache| cache.inner.table.reset()).collect();
+    // Every device, whatever the first one's listeners say.
+    ids.iter()
+        .map(|id| resetting(|| hooks.notify_device_destroy(id)).map_err(RuntimeError::from))
+        .fold(Ok(()), Result::and)
+}
+
+thread_local! {
+    /// How many resets this thread is telling of. What it says is destroyed meanwhile is not.
+    static RESETTING: Cell<usize> = const { Cell::new(0) };
+}
+
+fn resetting<T>(notify: impl FnOnce() -> T) -> T {
+    let count = |by: isize| {
+        let _ = RESETTING.try_with(|count| count.set(count.get().wrapping_add_signed(by)));
+    };
+    count(1);
+    // Nothing unwinds out of a notification.
+    let result = notify();
+    count(-1);
+    result
+}
+
+fn is_resetting() -> bool {
+    RESETTING.try_with(Cell::get).unwrap_or(0) > 0
 }
 
 /// While it lives the kernels do not hear of destroyed devices, since none is.

@@ -8,6 +8,7 @@ mod obtain;
 mod shutdown;
 mod teardown;
 
+pub(crate) use hearing::reset;
 pub(crate) use shutdown::Ending;
 pub(crate) use teardown::deadline;
 

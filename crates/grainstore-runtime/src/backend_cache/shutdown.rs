@@ -54,13 +54,14 @@ impl<B: Backend> BackendCache<B> {
         ending.into_result()
     }
 
-    /// Refuses all kernels from now on. Says whether a shutdown was still to be done.
+    /// Refuses all kernels from now on. Says whether this is the first call, which tells the layers
+    /// above; one of them may call again from there.
     pub(crate) fn begin_shutdown(&self) -> Result<bool, RuntimeError> {
         let door = &self.inner.door;
         door.home.check()?;
         let before = door.activity.close(Gate::Leaving);
         self.inner.table.close();
-        Ok(before < Gate::Closed)
+        Ok(before == Gate::Open)
     }
 
     /// Does the rest. By then the layers above have let go.

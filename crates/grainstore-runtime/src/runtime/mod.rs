@@ -9,7 +9,7 @@ mod plans;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use grainstore::{DeviceId, Hooks, KernelKey};
 
@@ -19,7 +19,7 @@ pub use ids::IntoSpec;
 pub use kernel::Kernel;
 pub use plans::Plans;
 
-use crate::backend_cache::Ending;
+use crate::backend_cache::{Ending, deadline, reset};
 use crate::{AnyBackend, BackendCache, Device, KernelSpec, Outcome, RuntimeError};
 
 /// Backends and stores plugged together.
@@ -177,8 +177,7 @@ impl Runtime {
     /// # Errors
     /// [`RuntimeError::Hook`] when a listener failed; all handles are retired all the same.
     pub fn reset_devices(&self) -> Result<(), RuntimeError> {
-        // Every cache, whatever the first one says.
-        self.inner.caches.iter().map(BackendCache::reset_devices).fold(Ok(()), Result::and)
+        reset(&self.inner.caches, &self.inner.hooks)
     }
 
     /// Destroys a device: see [`BackendCache::destroy_device`].
@@ -238,13 +237,13 @@ impl Runtime {
     /// # Errors
     /// As [`shutdown`](Self::shutdown).
     pub fn shutdown_within(&self, bound: Duration) -> Result<(), RuntimeError> {
-        let deadline: Instant = crate::backend_cache::deadline(bound);
+        let deadline = deadline(bound);
         let mut ending = Ending::default();
-        let mut to_do = false;
+        let mut first = false;
         for cache in &self.inner.caches {
-            to_do |= cache.begin_shutdown()?;
+            first |= cache.begin_shutdown()?;
         }
-        if to_do {
+        if first {
             ending.note(self.inner.hooks.notify_clear_all().map_err(RuntimeError::from));
         }
         for cache in &self.inner.caches {

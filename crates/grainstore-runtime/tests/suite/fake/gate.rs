@@ -1,0 +1,53 @@
+//! A place where calls wait until the test lets them go on.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Clones are the same gate.
+#[derive(Clone)]
+pub struct Gate(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    arrived: Vec<String>,
+    open: bool,
+}
+
+impl Gate {
+    pub fn new() -> Self {
+        Self(Arc::new(Inner { state: Mutex::default(), changed: Condvar::new() }))
+    }
+
+    /// Called where the wait is.
+    pub fn pass(&self, who: &str) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.arrived.push(who.to_owned());
+        self.0.changed.notify_all();
+        let _open = self
+            .0
+            .changed
+            .wait_while(state, |state| !state.open)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// Waits until so many calls have arrived, and names them.
+    pub fn arrived(&self, count: usize) -> Vec<String> {
+        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self
+            .0
+            .changed
+            .wait_while(state, |state| state.arrived.len() < count)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.arrived.clone()
+    }
+
+    /// Lets everybody go on, now and later.
+    pub fn open(&self) {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).open = true;
+        self.0.changed.notify_all();
+    }
+}
