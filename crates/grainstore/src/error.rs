@@ -1,6 +1,5 @@
 //! What a look-up, a release and a builder can answer besides a value.
 
-use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -68,10 +67,6 @@ impl Error {
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. })
     }
-
-    pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
-        Self::Panicked { message: panic_message(payload) }
-    }
 }
 
 impl fmt::Display for Error {
@@ -129,10 +124,6 @@ impl ReleaseError {
             _ => None,
         }
     }
-
-    pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
-        Self::Panicked { message: panic_message(payload) }
-    }
 }
 
 impl fmt::Display for ReleaseError {
@@ -154,16 +145,5 @@ impl StdError for ReleaseError {
             Self::Failed(error) => Some(&**error),
             _ => None,
         }
-    }
-}
-
-/// What a panic said.
-pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
-    if let Some(text) = payload.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "a panic without a message".to_owned()
     }
 }

@@ -2,10 +2,12 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::time::Duration;
 
 use super::Cache;
 use super::core::room::as_borrower;
-use super::core::{Core, Key};
+use super::core::Core;
+use super::event::Event;
 use crate::ReleaseError;
 use crate::error::BoxError;
 use crate::sync::Arc;
@@ -24,6 +26,8 @@ pub enum Ownership {
 type Check<V> = Box<dyn Fn(&V) -> bool + Send + Sync>;
 type Permit = Box<dyn Fn() -> bool + Send + Sync>;
 type Release<V> = Box<dyn Fn(V) -> Result<(), BoxError> + Send + Sync>;
+type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u64 + Send + Sync>;
+type Observer<K> = Box<dyn Fn(&Event<'_, K>) + Send + Sync>;
 type Sink = Box<dyn Fn(&ReleaseError) + Send + Sync>;
 
 /// The settings of a cache, fixed when it is built.
@@ -35,7 +39,10 @@ pub(crate) struct Config<K, V> {
     pub(crate) release: Option<Release<V>>,
     pub(crate) on_release_error: Option<Sink>,
     pub(crate) ownership: Ownership,
-    key: std::marker::PhantomData<fn(K)>,
+    pub(crate) weigher: Option<Weigher<K, V>>,
+    pub(crate) max_weight: Option<u64>,
+    pub(crate) observer: Option<Observer<K>>,
+    pub(crate) takeover_after: Option<Duration>,
 }
 
 /// Collects the settings of a [`Cache`].
@@ -57,7 +64,10 @@ impl<K, V> Builder<K, V> {
             release: None,
             on_release_error: None,
             ownership: Ownership::Owns,
-            key: std::marker::PhantomData,
+            weigher: None,
+            max_weight: None,
+            observer: None,
+            takeover_after: None,
         };
         Self { config, lenders: Vec::new() }
     }
@@ -72,6 +82,37 @@ impl<K, V> Builder<K, V> {
     /// Never exceeded. Without it the cache is unbounded.
     pub fn capacity(mut self, values: usize) -> Self {
         self.config.capacity = Some(values);
+        self
+    }
+
+    /// What a value weighs, in the unit of [`max_weight`](Self::max_weight). Asked once, when the
+    /// value is built. A panic means that the value is handed out but not kept.
+    pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
+        self.config.weigher = Some(Box::new(weigher));
+        self
+    }
+
+    /// The greatest weight of all values together. For a new value idle ones go until it fits; if
+    /// it cannot fit, none goes, and the new value is handed out pinned but not kept. What has left
+    /// the cache counts until it is released. Needs a [`weigher`](Self::weigher).
+    pub fn max_weight(mut self, weight: u64) -> Self {
+        self.config.max_weight = Some(weight);
+        self
+    }
+
+    /// How long a blocking caller waits for another's build before it builds for itself, in a place
+    /// of its own. The late value is released, and its caller gets the one that is there, or
+    /// [`Error::Superseded`](crate::Error::Superseded). Without it callers wait as long as it takes;
+    /// one that blocks the executor which the leading future needs would wait for ever.
+    pub fn takeover_after(mut self, patience: Duration) -> Self {
+        self.config.takeover_after = Some(patience);
+        self
+    }
+
+    /// Told of builds, evictions and releases, on the thread where they happen; never of a hit. A
+    /// panic in it is contained.
+    pub fn observer(mut self, observer: impl Fn(&Event<'_, K>) + Send + Sync + 'static) -> Self {
+        self.config.observer = Some(Box::new(observer));
         self
     }
 
@@ -136,15 +177,28 @@ impl<K, V> Builder<K, V> {
     /// The cache.
     ///
     /// # Errors
-    /// A capacity of 0.
+    /// A capacity of 0, a weight limit of 0, or a weigher or a limit without the other.
     pub fn build(self) -> Result<Cache<K, V>, ConfigError>
     where
         K: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
         V: Send + Sync + 'static,
     {
-        if self.config.capacity == Some(0) {
-            let reason = "a cache of no places can hold nothing; leave it out for no bound";
-            return Err(ConfigError { field: "capacity", reason });
+        let config = &self.config;
+        let refuse = |field, reason| Err(ConfigError { field, reason });
+        if config.capacity == Some(0) {
+            return refuse("capacity", "0 places can hold nothing; leave it out for no bound");
+        }
+        match (&config.weigher, config.max_weight) {
+            (_, Some(0)) => {
+                return refuse("max_weight", "0 can hold nothing; leave it out for no bound");
+            }
+            (None, Some(_)) => {
+                return refuse("max_weight", "there is no weigher to say what a value weighs");
+            }
+            (Some(_), None) => {
+                return refuse("weigher", "without a max_weight nobody would ask it");
+            }
+            _ => {}
         }
         let core = Core::new(self.config);
         for lend in self.lenders {
@@ -207,8 +261,3 @@ impl fmt::Display for ConfigError {
 }
 
 impl StdError for ConfigError {}
-
-const _: () = {
-    const fn key<K: Key>() {}
-    key::<u64>();
-};

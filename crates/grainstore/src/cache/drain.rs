@@ -1,6 +1,7 @@
 //! What a teardown hands back: how much is released, and a way to wait for the rest.
 
 use std::fmt;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::core::drains::DrainState;
@@ -8,6 +9,7 @@ use super::core::room::Pause;
 use super::core::{Core, Key, waits};
 use crate::ReleaseError;
 use crate::sync::Arc;
+use crate::timer::Until;
 
 /// The part of a core that a drain needs, with the value's type left out.
 pub(crate) trait Drained<K>: Send + Sync {
@@ -101,6 +103,28 @@ impl<K> Drain<K> {
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
         self.wait_until(Instant::now().checked_add(timeout)) == Waited::Done
+    }
+
+    /// As [`wait`](Self::wait), for a task. A value that only `idle` keeps is asked about again at
+    /// growing distances, woken by one helper thread of the process that lives as long as somebody
+    /// waits so.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn wait_async(self) -> Result<(), ReleaseError> {
+        let mut pause = Pause::new();
+        loop {
+            let seen = self.state.changes();
+            let busy = self.core.settle_pending(&self.state);
+            if self.state.pending_count() == 0 {
+                return self.state.show_first_error().map_or(Ok(()), Err);
+            }
+            if waits::is_inside(self.core.cache_id()) {
+                return Err(ReleaseError::WouldDeadlock);
+            }
+            let again = busy.then(|| Instant::now().checked_add(pause.next())).flatten();
+            Until::new(again, |waker: &Waker| self.state.changed_since(seen, waker)).await;
+        }
     }
 
     /// Gives up on what is still pending: the places are free at once, pins stay good, and the

@@ -4,6 +4,7 @@ pub(crate) mod builder;
 pub(crate) mod core;
 pub(crate) mod devices;
 pub(crate) mod drain;
+pub(crate) mod event;
 pub(crate) mod listen;
 pub(crate) mod pinned;
 pub(crate) mod statistics;
@@ -82,6 +83,23 @@ where
         E: Into<BoxError>,
     {
         self.core.get_or_build(key, &DeviceSet::None, build)
+    }
+
+    /// As [`get_or_build`](Self::get_or_build), for a task, on any executor or none. Blocking
+    /// callers and tasks share one build.
+    ///
+    /// Nothing happens before the first poll. `build` is polled wherever this future is polled; if
+    /// this future is dropped while it leads, one of those who wait goes on with its own `build`.
+    /// Making room, on a miss, runs `idle` and `release` within the poll. A hit allocates nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn get_or_build_async<F, E>(&self, key: &K, build: F) -> Result<Pinned<V>, Error>
+    where
+        F: Future<Output = Result<V, E>>,
+        E: Into<BoxError>,
+    {
+        self.core.get_or_build_async(key, &DeviceSet::None, build).await
     }
 
     /// The value of this key if it is resident, pinned. Never builds, and waits for no build.
@@ -177,6 +195,13 @@ where
     #[must_use]
     pub fn wait_for_room(&self, timeout: Duration) -> bool {
         self.core.wait_for_room(timeout)
+    }
+
+    /// As [`wait_for_room`](Self::wait_for_room), for a task, as long as it takes. Between signs it
+    /// asks again at growing distances, woken by one helper thread of the process that lives as long
+    /// as somebody waits so.
+    pub async fn room(&self) {
+        self.core.room().await;
     }
 
     /// Has this cache follow the hooks: a device's destruction evicts the device, and clear-all

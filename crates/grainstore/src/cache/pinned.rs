@@ -65,19 +65,22 @@ impl<V> Clone for Pinned<V> {
 
 impl<V> Drop for Pinned<V> {
     fn drop(&mut self) {
-        let grain = self.grain();
-        if grain.state.unpin() == Unpin::Held {
-            last_pin_dropped(grain);
+        if self.grain().state.unpin() == Unpin::Held {
+            last_pin_dropped(self.grain);
         }
     }
 }
 
 /// The caller holds the entry, whose last pin is gone. As long as it is held its value is live, and
-/// so is its cache's core.
+/// so is its cache's core; afterwards the grain may be gone.
 #[cold]
-fn last_pin_dropped<V>(grain: &Grain<V>) {
-    let index = grain.index;
-    if let Some(owner) = grain.owner().upgrade() {
+fn last_pin_dropped<V>(grain: NonNull<Grain<V>>) {
+    let (index, owner) = {
+        // SAFETY: the entry is held, so that the arena it lies in is alive.
+        let grain = unsafe { grain.as_ref() };
+        (grain.index, grain.owner().upgrade())
+    };
+    if let Some(owner) = owner {
         owner.decide(index);
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 /// just then. At any time `built == released + abandoned + live`, where the live values are the
 /// resident and the retired ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Statistics {
     /// Gauge: values resident and being built.

@@ -41,6 +41,18 @@ where
         self.cache.core().get_or_build(key, &self.devices, build)
     }
 
+    /// As [`Cache::get_or_build_async`], on this view's devices.
+    ///
+    /// # Errors
+    /// As [`get_or_build`](Self::get_or_build).
+    pub async fn get_or_build_async<F, E>(&self, key: &K, build: F) -> Result<Pinned<V>, Error>
+    where
+        F: Future<Output = Result<V, E>>,
+        E: Into<BoxError>,
+    {
+        self.cache.core().get_or_build_async(key, &self.devices, build).await
+    }
+
     /// As [`Cache::get`], on this view's devices.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<Pinned<V>> {

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
-use crate::error::{BoxError, panic_message};
+use crate::contain::panic_message;
+use crate::error::BoxError;
 use crate::sync::Arc;
 
 /// The first failure of a notification, or of what was cleared within one.

@@ -55,7 +55,7 @@ impl DrainState {
         self.progress.lock().pending.insert(index);
     }
 
-    fn end(&self, index: u32, ending: &Ending, failure: Option<&Arc<Failure>>) {
+    fn end(&self, index: u32, ending: &Ending, failure: Option<&Arc<Failure>>) -> Vec<Waker> {
         let mut progress = self.progress.lock();
         progress.pending.remove(&index);
         if let Ending::Released(_) = ending {
@@ -65,20 +65,20 @@ impl DrainState {
             failure.holders.fetch_add(1, Ordering::AcqRel);
             progress.failures.push(failure.clone());
         }
-        self.wake(progress);
+        self.wake(progress)
     }
 
-    fn wake(&self, mut progress: crate::sync::MutexGuard<'_, Progress>) {
+    fn wake(&self, mut progress: crate::sync::MutexGuard<'_, Progress>) -> Vec<Waker> {
         progress.changes += 1;
         let wakers = std::mem::take(&mut progress.wakers);
         drop(progress);
         self.changed.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
+        wakers
     }
 
     /// Has whoever waits look again.
-    pub(crate) fn nudge(&self) {
-        self.wake(self.progress.lock());
+    pub(crate) fn nudge(&self) -> Vec<Waker> {
+        self.wake(self.progress.lock())
     }
 
     pub(crate) fn released(&self) -> usize {
@@ -91,6 +91,10 @@ impl DrainState {
 
     pub(crate) fn pending_count(&self) -> usize {
         self.progress.lock().pending.len()
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.progress.lock().dropped
     }
 
     pub(crate) fn changes(&self) -> u64 {
@@ -113,16 +117,13 @@ impl DrainState {
         }
     }
 
-    /// Wakes this waker at the next change. False if something changed since `seen`.
-    pub(crate) fn watch(&self, seen: u64, waker: &Waker) -> bool {
+    /// Whether something changed since `seen`; if not, the next change wakes this waker.
+    pub(crate) fn changed_since(&self, seen: u64, waker: &Waker) -> bool {
         let mut progress = self.progress.lock();
-        if progress.changes != seen {
-            return false;
-        }
-        if !progress.wakers.iter().any(|known| known.will_wake(waker)) {
+        if progress.changes == seen && !progress.wakers.iter().any(|known| known.will_wake(waker)) {
             progress.wakers.push(waker.clone());
         }
-        true
+        progress.changes != seen
     }
 
     /// All errors so far. They count as shown.
@@ -160,8 +161,12 @@ impl Failure {
 }
 
 /// Tells every drain that covers the entry how it ended. Under the ledger's lock. The error, if no
-/// drain is there to show it.
-pub(crate) fn tell(coverage: &Coverage, index: u32, ending: &Ending) -> Option<ReleaseError> {
+/// drain is there to show it; and who is to be woken.
+pub(crate) fn tell(
+    coverage: &Coverage,
+    index: u32,
+    ending: &Ending,
+) -> (Option<ReleaseError>, Vec<Waker>) {
     let failure = match ending {
         Ending::Released(Err(error)) => {
             // One for this call, so that no drain dropped meanwhile is taken for the last.
@@ -169,8 +174,7 @@ pub(crate) fn tell(coverage: &Coverage, index: u32, ending: &Ending) -> Option<R
         }
         _ => None,
     };
-    for drain in coverage {
-        drain.end(index, ending, failure.as_ref());
-    }
-    failure.and_then(|failure| failure.give_up())
+    let wakers =
+        coverage.iter().flat_map(|drain| drain.end(index, ending, failure.as_ref())).collect();
+    (failure.and_then(|failure| failure.give_up()), wakers)
 }

@@ -1,9 +1,11 @@
 //! One build that several callers share: who leads it, who waits, and what came of it.
 //!
-//! The ledger's lock orders a flight with the entry it builds for: joining, dooming and ending take
-//! that lock first, and then the flight's own, which alone is enough to wait and to read the outcome.
+//! The ledger's lock orders a flight with the entry it builds for: joining, dooming, abdicating and
+//! ending take that lock first, and then the flight's own, which alone is enough to wait and to read
+//! the outcome. Vec<Waker> are handed to the caller, to be woken under no lock.
 
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use super::waits::Node;
 use crate::Error;
@@ -24,7 +26,7 @@ struct Progress {
     doom: Option<Error>,
     /// How many have joined, and are each owed a pin of the outcome.
     waiters: u32,
-    /// The leader is gone: whoever waits may lead.
+    /// The leader is gone: whoever comes or wakes first leads.
     leaderless: bool,
     wakers: Vec<Waker>,
 }
@@ -32,17 +34,26 @@ struct Progress {
 /// What came of a build.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// The entry of that index, with one pin for each waiter.
-    Ready(u32),
+    /// The entry has a value, with one pin for each waiter.
+    Ready,
     Failed(Error),
 }
 
-/// What a waiter woke up to.
+/// What a waiter woke up to. It is no waiter any more.
 #[derive(Debug)]
 pub(crate) enum Woken {
     Ended(Outcome),
-    /// The waiter leads the flight now, with its own build.
+    /// It leads the flight now, with its own build.
     Leads,
+}
+
+/// What becomes of a flight that lost its leader.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Abdicated {
+    /// Somebody waits, and will lead.
+    Inherited,
+    /// Nobody is left: the caller ends the flight.
+    Deserted,
 }
 
 impl Flight {
@@ -63,32 +74,44 @@ impl Flight {
         true
     }
 
-    /// Takes a waiter out again. Under the ledger's lock. The outcome that its pin came with, if
-    /// there is one: the caller has to give the pin up.
-    pub(crate) fn leave(&self) -> Option<Outcome> {
+    /// Takes out a waiter that did not wake up. Under the ledger's lock. The outcome, whose pin the
+    /// caller then has to give up; or whether the flight is deserted now.
+    pub(crate) fn leave(&self) -> (Option<Outcome>, Abdicated) {
         let mut progress = self.progress.lock();
         progress.waiters -= 1;
-        progress.outcome.clone()
+        let deserted = progress.outcome.is_none() && progress.leaderless && progress.waiters == 0;
+        progress.leaderless &= !deserted;
+        let rest = if deserted { Abdicated::Deserted } else { Abdicated::Inherited };
+        (progress.outcome.clone(), rest)
+    }
+
+    /// The leader goes without an outcome. Under the ledger's lock.
+    pub(crate) fn abdicate(&self) -> (Abdicated, Vec<Waker>) {
+        let mut progress = self.progress.lock();
+        if progress.doom.is_some() || progress.waiters == 0 {
+            return (Abdicated::Deserted, Vec::new());
+        }
+        progress.leaderless = true;
+        (Abdicated::Inherited, self.wake(progress))
     }
 
     /// Tells the waiters at once that there will be no value, and the leader at its end. Under the
-    /// ledger's lock. True if it was not doomed before.
-    pub(crate) fn doom(&self, reason: &Error) -> bool {
+    /// ledger's lock. Nothing if it was doomed before. Deserted if it has no leader who would end
+    /// it.
+    pub(crate) fn doom(&self, reason: &Error) -> Option<(Abdicated, Vec<Waker>)> {
         let mut progress = self.progress.lock();
         if progress.doom.is_some() {
-            return false;
+            return None;
         }
         progress.doom = Some(reason.clone());
-        self.publish(progress, Outcome::Failed(reason.clone()));
-        true
+        progress.outcome = Some(Outcome::Failed(reason.clone()));
+        let leaderless = std::mem::take(&mut progress.leaderless);
+        let rest = if leaderless { Abdicated::Deserted } else { Abdicated::Inherited };
+        Some((rest, self.wake(progress)))
     }
 
     pub(crate) fn doomed(&self) -> Option<Error> {
         self.progress.lock().doom.clone()
-    }
-
-    pub(crate) fn is_leaderless(&self) -> bool {
-        self.progress.lock().leaderless
     }
 
     /// How many pins the outcome owes to waiters. Under the ledger's lock, just before
@@ -98,32 +121,51 @@ impl Flight {
     }
 
     /// Tells all waiters the outcome. Under the ledger's lock; nobody joins afterwards.
-    pub(crate) fn end(&self, outcome: Outcome) {
-        self.publish(self.progress.lock(), outcome);
+    pub(crate) fn end(&self, outcome: Outcome) -> Vec<Waker> {
+        let mut progress = self.progress.lock();
+        progress.outcome.get_or_insert(outcome);
+        self.wake(progress)
     }
 
-    fn publish(&self, mut progress: crate::sync::MutexGuard<'_, Progress>, outcome: Outcome) {
-        if progress.outcome.is_none() {
-            progress.outcome = Some(outcome);
-        }
+    fn wake(&self, mut progress: crate::sync::MutexGuard<'_, Progress>) -> Vec<Waker> {
         let wakers = std::mem::take(&mut progress.wakers);
         let sleepers = progress.waiters > 0;
         drop(progress);
         if sleepers {
             self.changed.notify_all();
         }
-        wakers.into_iter().for_each(Waker::wake);
+        wakers
     }
 
-    /// Blocks until there is an outcome, or the flight is without a leader and this waiter leads it.
-    pub(crate) fn wait(&self) -> Woken {
+    /// Blocks until there is an outcome, or this waiter is to lead; or, if there is a limit, nothing
+    /// after that long.
+    pub(crate) fn wait(&self, at_most: Option<Duration>) -> Option<Woken> {
         let mut progress = self.progress.lock();
+        let start = at_most.map(|limit| (std::time::Instant::now(), limit));
         loop {
             if let Some(woken) = progress.wake_up() {
-                return woken;
+                return Some(woken);
             }
-            progress = self.changed.wait(progress);
+            progress = match start {
+                None => self.changed.wait(progress),
+                Some((start, limit)) => {
+                    let left = limit.checked_sub(start.elapsed())?;
+                    self.changed.wait_timeout(progress, left)
+                }
+            };
         }
+    }
+
+    /// The same for a task.
+    pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Woken> {
+        let mut progress = self.progress.lock();
+        if let Some(woken) = progress.wake_up() {
+            return Poll::Ready(woken);
+        }
+        if !progress.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            progress.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
     }
 }
 

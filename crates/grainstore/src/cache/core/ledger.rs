@@ -5,6 +5,7 @@
 //! So `resident + building + retired` is what is taken, and never more than the capacity.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::task::Waker;
 
 use super::drains::Coverage;
 use super::flight::Flight;
@@ -24,6 +25,8 @@ pub(crate) struct Record {
     pub(crate) flight: Option<Arc<Flight>>,
     /// Whether that build has its place.
     pub(crate) placed: bool,
+    /// What its value weighs, as long as that counts.
+    pub(crate) weight: u64,
     /// Its value, if it ever comes, is to be forgotten: its doomed build was abandoned.
     pub(crate) forsaken: bool,
 }
@@ -49,10 +52,16 @@ pub(crate) struct Ledger {
     pub(crate) asks: Vec<(u32, Node)>,
     /// Abandoned entries that are still pinned or being built.
     pub(crate) forsaken: usize,
+    /// Weight of what is live and counts.
+    pub(crate) weight: u64,
+    /// Tasks that wait for room.
+    pub(crate) room_wakers: Vec<Waker>,
     /// How many threads sleep until a place may have become free.
     pub(crate) sleepers: usize,
-    /// Counts what may have made room; sleepers compare it.
+    /// Counts decisions about held entries, and openings; sleepers compare it.
     pub(crate) changes: u64,
+    /// Counts what may have made room: a place or a pin given back, a poke.
+    pub(crate) openings: u64,
     /// All handles are gone: what is released now is released without asking.
     pub(crate) closed: bool,
     pub(crate) statistics: Statistics,
@@ -74,8 +83,11 @@ impl Ledger {
             drains: HashMap::new(),
             asks: Vec::new(),
             forsaken: 0,
+            weight: 0,
+            room_wakers: Vec::new(),
             sleepers: 0,
             changes: 0,
+            openings: 0,
             closed: false,
             statistics: Statistics::default(),
         }
@@ -93,8 +105,15 @@ impl Ledger {
         (index, serial)
     }
 
+    /// Back to the free list.
     pub(crate) fn give_entry(&mut self, index: u32) {
+        self.lift_weight(index);
         self.free.push(index);
+    }
+
+    /// The entry's weight counts no more.
+    pub(crate) fn lift_weight(&mut self, index: u32) {
+        self.weight -= std::mem::take(&mut self.record(index).weight);
     }
 
     pub(crate) fn record(&mut self, index: u32) -> &mut Record {

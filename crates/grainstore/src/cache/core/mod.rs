@@ -1,20 +1,25 @@
-//! The cache's machinery. A request walks down this folder: [`lookup`](self) in `mod.rs` finds or
-//! joins, `miss.rs` leads a build, `room.rs` makes room for it, `release.rs` lets go of values,
-//! `sweep.rs` retires many at once.
+//! The cache's machinery. A request walks through this folder: `mod.rs` finds; `miss.rs` joins a
+//! build (`ticket.rs`) or leads one (`lead.rs`); `room.rs` and `weight.rs` make room for it;
+//! `release.rs` lets go of values, `sweep.rs` of many at once.
 
 pub(crate) mod arena;
 pub(crate) mod drains;
 pub(crate) mod entry;
 pub(crate) mod flight;
 pub(crate) mod index;
+pub(crate) mod lead;
 pub(crate) mod ledger;
+pub(crate) mod locked;
 pub(crate) mod miss;
+pub(crate) mod observe;
 pub(crate) mod pins;
 pub(crate) mod release;
 pub(crate) mod room;
 pub(crate) mod state;
 pub(crate) mod sweep;
+pub(crate) mod ticket;
 pub(crate) mod waits;
+pub(crate) mod weight;
 
 use std::hash::Hash;
 
@@ -24,11 +29,12 @@ use self::arena::Arena;
 use self::entry::{Entry, Identity};
 use self::index::Index;
 use self::ledger::Ledger;
+use self::locked::Locked;
 use super::builder::Config;
 use super::devices::{DeviceSet, hash_key};
 use super::pinned::Pinned;
 use super::statistics::Statistics;
-use crate::sync::{Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Weak};
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering, Weak};
 
 /// What a cache's key must be: hashed, compared and cloned by the cache, and dropped anywhere.
 pub(crate) trait Key: Hash + Eq + Clone + Send + Sync + 'static {}
@@ -93,10 +99,24 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         if identity.key != *key || identity.devices != *devices {
             return None;
         }
+        self.note_hit(entry, asks);
+        Some(pin)
+    }
+
+    fn note_hit(&self, entry: &Entry<K, V>, asks: bool) {
         self.hits.fetch_add(1, Ordering::Relaxed);
         if !asks {
             entry.use_at(self.now());
         }
+    }
+
+    /// Pins an entry that was located under the lock, if it is resident. No code of the key's runs.
+    fn pin_located(&self, entry: &Entry<K, V>) -> Option<Pinned<V>> {
+        let grain = &entry.grain;
+        let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
+        let pinned = if asks { grain.state.pin_beside_claim() } else { grain.state.pin() };
+        let pin = pinned.then(|| Pinned::from_pin(grain))?;
+        self.note_hit(entry, asks);
         Some(pin)
     }
 
@@ -120,8 +140,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         let hash = self.hash(key, devices);
         self.find(hash, key, devices).or_else(|| {
             let ledger = self.ledger.lock();
-            let entry = self.locate(hash, key, devices).filter(|e| e.grain.state.is_resident())?;
-            let pin = self.pin_if(entry, key, devices);
+            let pin = self.locate(hash, key, devices).and_then(|entry| self.pin_located(entry));
             drop(ledger);
             pin
         })
@@ -133,15 +152,25 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         self.arena.get(index).expect("an index comes from the ledger, which reached it")
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock()
+    fn ledger(&self) -> Locked<'_> {
+        Locked::new(self.ledger.lock())
     }
 
-    /// Something may have made room: wakes who waits for that. Under the lock.
-    fn note_change(&self, ledger: &mut Ledger) {
+    /// A held entry was decided about: wakes who waits for that. Under the lock.
+    fn note_change(&self, ledger: &mut Locked<'_>) {
         ledger.changes += 1;
         if ledger.sleepers > 0 {
             self.changed.notify_all();
+        }
+    }
+
+    /// Something may have made room: wakes who waits for that. Under the lock.
+    fn note_opening(&self, ledger: &mut Locked<'_>) {
+        ledger.openings += 1;
+        self.note_change(ledger);
+        if !ledger.room_wakers.is_empty() {
+            let wakers = std::mem::take(&mut ledger.room_wakers);
+            ledger.wake_later(wakers);
         }
     }
 

@@ -1,15 +1,16 @@
 //! Letting go of values: each is released once, under no lock, by the thread that holds its entry.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::drains::{Coverage, Ending, tell};
 use super::ledger::Ledger;
+use super::locked::Locked;
 use super::pins::Owner;
 use super::state::LetGo;
 use super::waits::{self, Inside, Node};
 use super::{Core, Key, address};
 use crate::ReleaseError;
-use crate::sync::{Arc, MutexGuard};
+use crate::cache::event::EventKind;
+use crate::contain::contain;
+use crate::sync::Arc;
 
 impl<K: Key, V: Send + Sync + 'static> Owner<V> for Core<K, V> {
     fn decide(self: Arc<Self>, index: u32) {
@@ -24,14 +25,19 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         let state = &self.entry(index).grain.state;
         let mut ledger = self.ledger();
         if state.is_resident() {
-            // Retiring takes the lock, so that the entry stays resident here.
+            // Retiring takes the lock, so that the entry stays resident here. It may have been
+            // pinned, parked and unpinned again since it was held; then it is still held.
             ledger.enqueue(index, self.entry(index).last_use());
-            let _ = state.let_go();
-            self.note_change(&mut ledger);
+            while state.let_go() == LetGo::StillHeld {}
+            self.note_opening(&mut ledger);
             return;
         }
         drop(ledger);
-        self.settle(index);
+        if state.is_abandoned() {
+            self.forget(index);
+        } else {
+            self.settle(index);
+        }
     }
 
     /// The caller holds a retired or abandoned entry that nobody pins: releases its value if that
@@ -56,12 +62,13 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             }
             if release {
                 drop(ledger);
-                let outcome = self.release_value(index);
-                self.end_release(index, outcome, None);
+                self.release_owned(index, None);
                 return true;
             }
-            ledger.limbo.insert(index);
-            ledger.drains.get(&index).into_iter().flatten().for_each(|drain| drain.nudge());
+            if ledger.limbo.insert(index) {
+                // Who waits for it has to ask now and then, from now on.
+                ledger.nudge_drains(index);
+            }
             self.note_change(&mut ledger);
             return false;
         }
@@ -69,7 +76,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 
     pub(crate) fn may_release(&self) -> bool {
         let Some(may) = &self.config.may_release else { return true };
-        catch_unwind(AssertUnwindSafe(may)).unwrap_or(false)
+        contain(may).unwrap_or(false)
     }
 
     /// Asks `idle` about an entry that the caller holds. A panic means busy. The caller next takes
@@ -82,11 +89,11 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         let _inside = waits::enter(node, self.id, Inside::Idle(address(grain)));
         // SAFETY: the caller holds the entry, which has a value.
         let value = unsafe { grain.value() };
-        catch_unwind(AssertUnwindSafe(|| idle(value))).unwrap_or(false)
+        contain(|| idle(value)).unwrap_or(false)
     }
 
     /// What was asked about the entry is decided, in this hold of the lock.
-    pub(crate) fn end_ask(&self, ledger: &mut Ledger, index: u32) {
+    pub(crate) fn end_ask(&self, ledger: &mut Locked<'_>, index: u32) {
         if self.config.idle.is_some() {
             ledger.asks.retain(|&(asked, _)| asked != index);
             self.note_change(ledger);
@@ -94,7 +101,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     /// Takes the value out and hands it to the release callback. The caller owns the entry.
-    pub(crate) fn release_value(&self, index: u32) -> Result<(), ReleaseError> {
+    fn release_value(&self, index: u32) -> Result<(), ReleaseError> {
         let _inside = waits::enter_release(self.id);
         // SAFETY: the entry is in phase RELEASING, which this thread brought about.
         let value = unsafe { self.entry(index).grain.take_value() };
@@ -105,22 +112,29 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 Ok(())
             }
         };
-        catch_unwind(AssertUnwindSafe(release))
-            .unwrap_or_else(|payload| Err(ReleaseError::panicked(&*payload)))
+        contain(release).unwrap_or_else(|message| Err(ReleaseError::Panicked { message }))
     }
 
-    /// The release has returned: the place is free, or passes to that build.
-    pub(crate) fn end_release(
-        &self,
-        index: u32,
-        outcome: Result<(), ReleaseError>,
-        successor: Option<u32>,
-    ) {
+    /// The victim of a bound is released, and its place passes to that build.
+    pub(crate) fn evict(&self, index: u32, successor: Option<u32>) {
+        self.observe(index, EventKind::Evicted);
+        self.release_owned(index, successor);
+    }
+
+    /// Releases the value of an entry that the caller owns, in phase RELEASING. The place is free
+    /// when the release has returned, or passes to that build.
+    fn release_owned(&self, index: u32, successor: Option<u32>) {
+        let outcome = self.release_value(index);
+        self.observe(index, match &outcome {
+            Ok(()) => EventKind::Released,
+            Err(error) => EventKind::ReleaseFailed { error },
+        });
         let mut ledger = self.ledger();
         ledger.retired -= 1;
         ledger.statistics.released += 1;
         ledger.statistics.release_failures += u64::from(outcome.is_err());
-        if let Some(build) = successor {
+        // Unless the build was abandoned meanwhile.
+        if let Some(build) = successor.filter(|&build| !ledger.record(build).forsaken) {
             ledger.place(build);
         }
         self.end_entry(ledger, index, &Ending::Released(outcome));
@@ -129,7 +143,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// The entry's value is gone: tells its drains, and gives the entry back.
     pub(crate) fn end_entry(
         &self,
-        mut ledger: MutexGuard<'_, Ledger>,
+        mut ledger: Locked<'_>,
         index: u32,
         ending: &Ending,
     ) {
@@ -139,11 +153,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         ledger.limbo.remove(&index);
         let coverage: Coverage = ledger.drains.remove(&index).unwrap_or_default();
         let identity = self.free_entry(&mut ledger, index);
-        let unshown = tell(&coverage, index, ending);
-        self.note_change(&mut ledger);
+        let (unshown, wakers) = tell(&coverage, index, ending);
+        ledger.wake_later(wakers);
+        self.note_opening(&mut ledger);
         let myself = self.end_of_life(&ledger);
         drop(ledger);
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(identity)));
+        let _ = contain(|| drop(identity));
         if let Some(error) = unshown {
             self.sink(&error);
         }
@@ -159,7 +174,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// A release error that no call can return.
     pub(crate) fn sink(&self, error: &ReleaseError) {
         if let Some(sink) = &self.config.on_release_error {
-            let _ = catch_unwind(AssertUnwindSafe(|| sink(error)));
+            let _ = contain(|| sink(error));
         }
     }
 
@@ -187,17 +202,11 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 
     /// Tries to release an entry that was retired at some time. True if it has been released.
     pub(crate) fn retry(&self, index: u32) -> bool {
-        let mut ledger = self.ledger();
-        let held = self.entry(index).grain.state.hold_retired();
-        if held {
-            ledger.limbo.remove(&index);
-        }
-        drop(ledger);
-        held && self.settle(index)
+        self.entry(index).grain.state.hold_retired() && self.settle(index)
     }
 
     /// Ends a hold, and the question it was taken for, on an entry that was resident when it began.
-    pub(crate) fn let_go(&self, mut ledger: MutexGuard<'_, Ledger>, index: u32) {
+    pub(crate) fn let_go(&self, mut ledger: Locked<'_>, index: u32) {
         self.end_ask(&mut ledger, index);
         let found = self.entry(index).grain.state.let_go();
         drop(ledger);

@@ -4,15 +4,18 @@
 //! the claim away. Where there is no `idle`, all three are one step.
 
 use std::collections::HashMap;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::flight::Flight;
 use super::ledger::Ledger;
-use super::state::{Claim, LetGo};
+use super::locked::Locked;
+use super::state::Claim;
 use super::waits;
 use super::{Core, Key};
 use crate::Error;
-use crate::sync::{Arc, MutexGuard, Weak};
+use crate::sync::{Arc, Weak};
+use crate::timer::Until;
 
 /// A cache whose values close over another's, as that other one sees it.
 pub(crate) trait Borrower: Send + Sync {
@@ -21,7 +24,7 @@ pub(crate) trait Borrower: Send + Sync {
 }
 
 /// How a search for a victim ended.
-enum Search {
+pub(crate) enum Search {
     /// The caller owns this entry, out of every list, and releases its value now.
     Victim(u32),
     /// The caller holds this entry, last used at that time, and asks about it.
@@ -34,17 +37,19 @@ enum Search {
 
 /// Who said busy in one search, by the last use that the answer is of.
 #[derive(Default)]
-struct Refused {
+pub(crate) struct Refused {
     answers: HashMap<u32, u64>,
     /// How often an answer came to nothing because the value was pinned or used meanwhile.
     overtaken: usize,
+    /// Where in the order of use the search is.
+    behind: Option<(u64, u32)>,
 }
 
 impl Refused {
     /// After so many, a search no longer asks again about what it has asked about.
     const PATIENCE: usize = 64;
 
-    fn note(&mut self, index: u32, stamp: u64, idle: bool) {
+    pub(crate) fn note(&mut self, index: u32, stamp: u64, idle: bool) {
         self.overtaken += usize::from(idle || self.answers.contains_key(&index));
         if !idle || self.overtaken > Self::PATIENCE {
             self.answers.insert(index, stamp);
@@ -104,7 +109,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 continue;
             }
             let found = if may {
-                self.search(&mut ledger, &refused)
+                self.search(&mut ledger, &mut refused, true)
             } else {
                 self.park_pinned(&mut ledger);
                 Search::Nothing
@@ -112,15 +117,13 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             match found {
                 Search::Victim(victim) => {
                     drop(ledger);
-                    let outcome = self.release_value(victim);
-                    self.end_release(victim, outcome, Some(index));
+                    self.evict(victim, Some(index));
                     return Ok(());
                 }
                 Search::Ask(candidate, stamp) => {
                     drop(ledger);
                     if let Some(victim) = self.question(candidate, stamp, &mut refused) {
-                        let outcome = self.release_value(victim);
-                        self.end_release(victim, outcome, Some(index));
+                        self.evict(victim, Some(index));
                         return Ok(());
                     }
                 }
@@ -148,11 +151,25 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         Err(ledger.busy())
     }
 
-    /// Walks the order of use from its cold end to the first value that can go, or may.
-    fn search(&self, ledger: &mut Ledger, refused: &Refused) -> Search {
+    /// Walks the order of use from its cold end to the first value that can go, or may. Without
+    /// `take` it confirms nothing: what could go at once is then also held, to be asked about.
+    ///
+    /// A search goes on where its last question was, and starts over when it has come to the end.
+    pub(crate) fn search(&self, ledger: &mut Ledger, refused: &mut Refused, take: bool) -> Search {
+        let take = take && self.config.idle.is_none();
+        if refused.behind.is_some() {
+            let found = self.search_behind(ledger, refused, take);
+            if matches!(found, Search::Victim(_) | Search::Ask(..)) {
+                return found;
+            }
+            refused.behind = None;
+        }
+        self.search_behind(ledger, refused, take)
+    }
+
+    fn search_behind(&self, ledger: &mut Ledger, refused: &mut Refused, take: bool) -> Search {
         let mut undecided = !ledger.asks.is_empty();
-        let mut behind = None;
-        while let Some((stamp, index)) = ledger.next_in_order(behind) {
+        while let Some((stamp, index)) = ledger.next_in_order(refused.behind) {
             let entry = self.entry(index);
             let last_use = entry.last_use();
             if last_use > stamp {
@@ -161,11 +178,14 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 continue;
             }
             if refused.contains(index, stamp) {
-                behind = Some((stamp, index));
+                refused.behind = Some((stamp, index));
                 continue;
             }
             match entry.grain.state.claim() {
-                Claim::Claimed if self.config.idle.is_some() => return Search::Ask(index, stamp),
+                Claim::Claimed if !take => {
+                    refused.behind = Some((stamp, index));
+                    return Search::Ask(index, stamp);
+                }
                 Claim::Claimed if entry.grain.state.confirm() => {
                     self.take_out(ledger, index);
                     return Search::Victim(index);
@@ -179,7 +199,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 Claim::Held => undecided = true,
                 Claim::Gone => debug_assert!(false, "only resident entries are ordered"),
             }
-            behind = Some((stamp, index));
+            refused.behind = Some((stamp, index));
         }
         if undecided { Search::Undecided } else { Search::Nothing }
     }
@@ -214,40 +234,49 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     /// The entry, RELEASING now, leaves the cache; its place goes with it.
-    fn take_out(&self, ledger: &mut Ledger, index: u32) {
+    pub(crate) fn take_out(&self, ledger: &mut Ledger, index: u32) {
         ledger.dequeue(index);
         self.index.remove(self.entry(index).hash(), index);
         ledger.resident -= 1;
         ledger.retired += 1;
         ledger.statistics.evictions += 1;
+        ledger.lift_weight(index);
     }
 
     /// Waits until somebody's answer of `idle` is there. False if that somebody may be waiting for
     /// this very thread, so that the answer is as good as "busy".
-    fn await_decision(&self, ledger: MutexGuard<'_, Ledger>) -> bool {
+    fn await_decision(&self, ledger: Locked<'_>) -> bool {
         let asking = ledger.asks.iter().map(|&(_, node)| node).collect::<Vec<_>>();
         let edges: Vec<_> =
             asking.iter().filter_map(|&node| waits::wait_for(&[node]).ok()).collect();
         if !asking.is_empty() && edges.is_empty() {
             return false;
         }
-        self.sleep(ledger, None);
+        let seen = ledger.changes;
+        drop(ledger);
+        let mut ledger = self.ledger.lock();
+        ledger.sleepers += 1;
+        while ledger.changes == seen {
+            ledger = self.changed.wait(ledger);
+        }
+        ledger.sleepers -= 1;
+        drop(ledger);
+        drop(edges);
         true
     }
 
-    /// Sleeps until the ledger's next change, or at most that long.
-    fn sleep(&self, mut ledger: MutexGuard<'_, Ledger>, at_most: Option<Duration>) {
-        let seen = ledger.changes;
+    /// Sleeps until something may have made room since `seen`, or for that long.
+    fn sleep_until_opening(&self, seen: u64, at_most: Duration) {
+        let deadline = Instant::now() + at_most;
+        let mut ledger = self.ledger.lock();
         ledger.sleepers += 1;
-        ledger = match at_most {
-            Some(timeout) => self.changed.wait_timeout(ledger, timeout),
-            None => {
-                while ledger.changes == seen {
-                    ledger = self.changed.wait(ledger);
-                }
-                ledger
+        while ledger.openings == seen {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
             }
-        };
+            ledger = self.changed.wait_timeout(ledger, left);
+        }
         ledger.sleepers -= 1;
     }
 
@@ -256,7 +285,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     fn borrowers_give_up(&self) -> bool {
         {
             let ledger = self.ledger();
-            if ledger.resident == ledger.ordered() && ledger.retired == 0 {
+            let pinned = ledger.resident - ledger.ordered() + ledger.retired - ledger.limbo.len();
+            if pinned == 0 {
                 return false;
             }
         }
@@ -286,7 +316,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 return false;
             }
             ledger = self.ledger();
-            match self.search_only(&mut ledger, &refused) {
+            match self.search(&mut ledger, &mut refused, false) {
                 Search::Victim(_) => return true,
                 Search::Ask(index, stamp) => {
                     drop(ledger);
@@ -307,35 +337,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         }
     }
 
-    /// As `search`, but takes nothing out.
-    fn search_only(&self, ledger: &mut Ledger, refused: &Refused) -> Search {
-        let mut behind = None;
-        while let Some((stamp, index)) = ledger.next_in_order(behind) {
-            behind = Some((stamp, index));
-            if refused.contains(index, stamp) {
-                continue;
-            }
-            let state = &self.entry(index).grain.state;
-            match state.claim() {
-                Claim::Claimed if self.config.idle.is_some() => return Search::Ask(index, stamp),
-                Claim::Claimed => {
-                    let free = state.let_go() == LetGo::Free;
-                    debug_assert!(free, "nothing parks or retires an entry under the lock");
-                    return Search::Victim(index);
-                }
-                Claim::Parked => ledger.dequeue(index),
-                Claim::Held | Claim::Gone => {}
-            }
-        }
-        Search::Nothing
-    }
-
     /// Blocks until a request for a new key would find a place, or the time is over.
     pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
         let deadline = Instant::now().checked_add(timeout);
         let mut pause = Pause::new();
         loop {
-            let seen = self.ledger().changes;
+            let seen = self.ledger().openings;
             if self.has_room() {
                 return true;
             }
@@ -344,18 +351,36 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 return false;
             }
             let pause = pause.next();
-            let ledger = self.ledger();
-            if ledger.changes == seen {
-                self.sleep(ledger, Some(left.map_or(pause, |left| left.min(pause))));
+            self.sleep_until_opening(seen, left.map_or(pause, |left| left.min(pause)));
+        }
+    }
+
+    /// The same for a task, without an end.
+    pub(crate) async fn room(&self) {
+        let mut pause = Pause::new();
+        loop {
+            let seen = self.ledger().openings;
+            if self.has_room() {
+                return;
             }
+            let again = Instant::now().checked_add(pause.next());
+            let changed = |waker: &Waker| {
+                let mut ledger = self.ledger();
+                let known = ledger.room_wakers.iter().any(|known| known.will_wake(waker));
+                if ledger.openings == seen && !known {
+                    ledger.room_wakers.push(waker.clone());
+                }
+                ledger.openings != seen
+            };
+            Until::new(again, changed).await;
         }
     }
 
     /// Has everybody who waits for room or for a release ask again now.
     pub(crate) fn poke(&self) {
         let mut ledger = self.ledger();
-        ledger.drains.values().flatten().for_each(|drain| drain.nudge());
-        self.note_change(&mut ledger);
+        ledger.nudge_all_drains();
+        self.note_opening(&mut ledger);
     }
 }
 
@@ -367,7 +392,7 @@ impl<K: Key, V: Send + Sync + 'static> Borrower for Core<K, V> {
         let mut refused = Refused::default();
         loop {
             let mut ledger = self.ledger();
-            let victim = match self.search(&mut ledger, &refused) {
+            let victim = match self.search(&mut ledger, &mut refused, true) {
                 Search::Victim(victim) => {
                     drop(ledger);
                     Some(victim)
@@ -379,8 +404,7 @@ impl<K: Key, V: Send + Sync + 'static> Borrower for Core<K, V> {
                 Search::Undecided | Search::Nothing => return false,
             };
             if let Some(victim) = victim {
-                let outcome = self.release_value(victim);
-                self.end_release(victim, outcome, None);
+                self.evict(victim, None);
                 return true;
             }
         }

@@ -8,7 +8,7 @@
 //!  59     CLAIM   the holder means to evict it; a pin takes this bit away, and so wins
 //!  58     PARKED  found pinned by a search for a victim and taken out of the order of use;
 //!                 the last unpin puts it back
-//!  31..0  pins
+//!  57..0  pins
 //! ```
 //!
 //! In VACANT, BUILDING and RELEASING the word has one owner, who stores to it. In RESIDENT, RETIRED
@@ -28,7 +28,8 @@ const ABANDONED: u64 = 5 << 61;
 const HOLD: u64 = 1 << 60;
 const CLAIM: u64 = 1 << 59;
 const PARKED: u64 = 1 << 58;
-const PINS: u64 = u32::MAX as u64;
+/// So many that no program can take them all, not even by forgetting pins in a loop.
+const PINS: u64 = PARKED - 1;
 
 /// The word itself.
 #[derive(Debug)]
@@ -89,6 +90,11 @@ impl State {
     /// BUILDING to RETIRED: a value that nobody gets. The caller holds the entry.
     pub(crate) fn install_retired(&self) {
         self.0.store(RETIRED | HOLD, Ordering::Release);
+    }
+
+    /// BUILDING to RETIRED, pinned that often: a value that is not kept.
+    pub(crate) fn install_unretained(&self, pins: u32) {
+        self.0.store(RETIRED | u64::from(pins), Ordering::Release);
     }
 
     /// BUILDING to ABANDONED. The caller holds the entry.
@@ -158,6 +164,11 @@ impl State {
             .is_ok()
     }
 
+    /// RELEASING back to what [`confirm`](Self::confirm) found: the caller still holds the entry.
+    pub(crate) fn revoke(&self) {
+        self.0.store(RESIDENT | HOLD | CLAIM, Ordering::Release);
+    }
+
     /// RESIDENT to RETIRED. With no pin and no holder the caller holds the entry: true.
     pub(crate) fn retire(&self) -> bool {
         let step = |word: u64| {
@@ -218,20 +229,12 @@ impl State {
         self.0.load(Ordering::Acquire) & PHASE == BUILDING
     }
 
-    pub(crate) fn is_retired(&self) -> bool {
-        self.0.load(Ordering::Acquire) & PHASE == RETIRED
-    }
-
     pub(crate) fn is_abandoned(&self) -> bool {
         self.0.load(Ordering::Acquire) & PHASE == ABANDONED
     }
 
     pub(crate) fn is_claimed(&self) -> bool {
         self.0.load(Ordering::Acquire) & CLAIM != 0
-    }
-
-    pub(crate) fn pins(&self) -> u32 {
-        (self.0.load(Ordering::Acquire) & PINS) as u32
     }
 }
 

@@ -6,18 +6,33 @@
 //! whoever does not find a value looks again under the lock.
 
 use super::drains::{DrainState, Ending, tell};
+use super::flight::{Abdicated, Flight};
 use super::ledger::Ledger;
+use super::locked::Locked;
+use super::observe::Noted;
 use super::{Core, Key};
 use crate::cache::builder::Ownership;
 use crate::cache::devices::DeviceSet;
+use crate::cache::event::EventKind;
 use crate::sync::Arc;
 use crate::{DeviceId, Error};
 
-/// What a sweep left for its thread to do, once the lock is gone.
-struct Sweep {
+/// What a sweep leaves for its thread to do, once the lock is gone.
+struct Sweep<K> {
     drain: Arc<DrainState>,
     /// Entries that this thread holds now, to be settled.
     held: Vec<u32>,
+    /// Doomed builds that nobody leads any more.
+    deserted: Vec<(u32, Arc<Flight>)>,
+    /// What was retired, for the observer.
+    retired: Noted<K>,
+}
+
+impl<K> Sweep<K> {
+    fn new() -> Self {
+        let (held, deserted, retired) = (Vec::new(), Vec::new(), Vec::new());
+        Self { drain: Arc::default(), held, deserted, retired }
+    }
 }
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
@@ -28,7 +43,10 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             for index in 0..ledger.entries() {
                 if core.entry(index).grain.state.is_resident() {
                     core.retire(ledger, index, sweep);
-                } else if doom && core.entry(index).grain.state.is_building() {
+                } else if doom
+                    && core.entry(index).grain.state.is_building()
+                    && !ledger.record(index).forsaken
+                {
                     core.doom(ledger, index, &Error::Cleared, sweep);
                 }
             }
@@ -49,7 +67,6 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 } else {
                     cover(ledger, index, sweep);
                     if state.hold_retired() {
-                        ledger.limbo.remove(&index);
                         sweep.held.push(index);
                     }
                 }
@@ -71,11 +88,22 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         })
     }
 
-    fn sweep(&self, mark: impl FnOnce(&Self, &mut Ledger, &mut Sweep)) -> Arc<DrainState> {
-        let mut sweep = Sweep { drain: Arc::default(), held: Vec::new() };
+    fn sweep(
+        &self,
+        mark: impl FnOnce(&Self, &mut Locked<'_>, &mut Sweep<K>),
+    ) -> Arc<DrainState> {
+        let mut sweep = Sweep::new();
         let mut ledger = self.ledger();
         mark(self, &mut ledger, &mut sweep);
         drop(ledger);
+        self.finish(sweep)
+    }
+
+    fn finish(&self, sweep: Sweep<K>) -> Arc<DrainState> {
+        self.tell_noted(&sweep.retired, EventKind::Retired);
+        for (index, flight) in sweep.deserted {
+            self.end_deserted(index, &flight);
+        }
         for index in sweep.held {
             self.settle(index);
         }
@@ -87,13 +115,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     pub(crate) fn close(self: &Arc<Self>) {
         let mut ledger = self.ledger();
         ledger.closed = true;
-        let mut sweep = Sweep { drain: Arc::default(), held: Vec::new() };
+        let mut sweep = Sweep::new();
         for index in 0..ledger.entries() {
             let state = &self.entry(index).grain.state;
             if state.is_resident() {
                 self.retire(&mut ledger, index, &mut sweep);
             } else if state.hold_retired() {
-                ledger.limbo.remove(&index);
                 sweep.held.push(index);
             }
         }
@@ -101,34 +128,35 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             *self.myself.lock() = Some(self.clone());
         }
         drop(ledger);
-        for index in sweep.held {
-            self.settle(index);
-        }
-        for error in sweep.drain.drop_handle() {
+        for error in self.finish(sweep).drop_handle() {
             self.sink(&error);
         }
     }
 
     /// RESIDENT to RETIRED: out of the index and the order of use.
-    fn retire(&self, ledger: &mut Ledger, index: u32, sweep: &mut Sweep) {
+    fn retire(&self, ledger: &mut Ledger, index: u32, sweep: &mut Sweep<K>) {
         let entry = self.entry(index);
         self.index.remove(entry.hash(), index);
         ledger.dequeue(index);
         ledger.resident -= 1;
         ledger.retired += 1;
         cover(ledger, index, sweep);
+        self.note(&mut sweep.retired, index);
         if entry.grain.state.retire() {
             sweep.held.push(index);
         }
     }
 
     /// The build's value will not be kept; who comes from now on starts another one.
-    fn doom(&self, ledger: &mut Ledger, index: u32, reason: &Error, sweep: &mut Sweep) {
+    fn doom(&self, ledger: &mut Locked<'_>, index: u32, reason: &Error, sweep: &mut Sweep<K>) {
         cover(ledger, index, sweep);
         let Some(flight) = ledger.record(index).flight.clone() else { return };
-        if flight.doom(reason) {
-            self.index.remove(self.entry(index).hash(), index);
-            ledger.statistics.doomed += 1;
+        let Some((rest, wakers)) = flight.doom(reason) else { return };
+        ledger.wake_later(wakers);
+        self.index.remove(self.entry(index).hash(), index);
+        ledger.statistics.doomed += 1;
+        if rest == Abdicated::Deserted {
+            sweep.deserted.push((index, flight));
         }
     }
 
@@ -136,6 +164,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     pub(crate) fn abandon(&self, drain: &DrainState) -> usize {
         let mut ledger = self.ledger();
         let mut forgotten = Vec::new();
+        let mut abandoned = Noted::new();
         let mut count = 0;
         for index in drain.pending() {
             let state = &self.entry(index).grain.state;
@@ -160,14 +189,18 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             }
             count += 1;
             ledger.forsaken += 1;
+            self.note(&mut abandoned, index);
+            ledger.lift_weight(index);
             // SAFETY: what a drain waits for is not vacant, under the lock.
             let devices = unsafe { self.entry(index).identity() }.devices.clone();
             ledger.remove_from_devices(index, devices.as_slice());
             let coverage = ledger.drains.remove(&index).unwrap_or_default();
-            let _ = tell(&coverage, index, &Ending::WithoutRelease);
+            let (_, wakers) = tell(&coverage, index, &Ending::WithoutRelease);
+            ledger.wake_later(wakers);
         }
-        self.note_change(&mut ledger);
+        self.note_opening(&mut ledger);
         drop(ledger);
+        self.tell_noted(&abandoned, EventKind::Abandoned);
         for index in forgotten {
             self.forget(index);
         }
@@ -193,7 +226,10 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 }
 
-fn cover(ledger: &mut Ledger, index: u32, sweep: &Sweep) {
+fn cover<K>(ledger: &mut Ledger, index: u32, sweep: &Sweep<K>) {
     sweep.drain.cover(index);
-    ledger.drains.entry(index).or_default().push(sweep.drain.clone());
+    let coverage = ledger.drains.entry(index).or_default();
+    // A value that stays pinned may see many sweeps whose drains nobody kept.
+    coverage.retain(|drain| !drain.is_dropped());
+    coverage.push(sweep.drain.clone());
 }

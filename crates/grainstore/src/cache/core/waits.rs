@@ -76,6 +76,13 @@ pub(crate) fn enter(node: Node, cache: u64, inside: Inside) -> Entered {
     Entered { edge: edge.map(|parent| Edge::add(&mut lock_graph(), parent, node)) }
 }
 
+/// The edge that says that what this thread is inside of waits for that build, which was begun in
+/// it, also while nobody polls it.
+pub(crate) fn nest(node: Node) -> Option<Edge> {
+    let parent = with_stack(|stack| stack.last().map(|frame| frame.node)).flatten()?;
+    (parent != node).then(|| Edge::add(&mut lock_graph(), parent, node))
+}
+
 /// Enters a release, for which nobody waits by itself: it is part of what this thread is inside of.
 pub(crate) fn enter_release(cache: u64) -> Entered {
     with_stack(|stack| {

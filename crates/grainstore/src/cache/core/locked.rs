@@ -1,0 +1,66 @@
+//! The ledger's lock, and what is to happen right after it is let go.
+
+use std::ops::{Deref, DerefMut};
+use std::task::Waker;
+
+use super::ledger::Ledger;
+use crate::sync::MutexGuard;
+
+/// The ledger, locked. Tasks that were found to be worth waking are woken when the lock is gone.
+pub(crate) struct Locked<'a> {
+    // In the order of their drops.
+    guard: MutexGuard<'a, Ledger>,
+    later: Later,
+}
+
+struct Later(Vec<Waker>);
+
+impl<'a> Locked<'a> {
+    pub(crate) fn new(guard: MutexGuard<'a, Ledger>) -> Self {
+        Self { guard, later: Later(Vec::new()) }
+    }
+
+    /// Has these woken when the lock is gone: a waker is the user's code.
+    pub(crate) fn wake_later(&mut self, wakers: Vec<Waker>) {
+        if self.later.0.is_empty() {
+            self.later.0 = wakers;
+        } else {
+            self.later.0.extend(wakers);
+        }
+    }
+}
+
+impl Locked<'_> {
+    /// Has those look again who wait for this entry.
+    pub(crate) fn nudge_drains(&mut self, index: u32) {
+        let drains = self.drains.get(&index).into_iter().flatten();
+        let wakers = drains.flat_map(|drain| drain.nudge()).collect();
+        self.wake_later(wakers);
+    }
+
+    /// Has everybody look again who waits for anything.
+    pub(crate) fn nudge_all_drains(&mut self) {
+        let wakers = self.drains.values().flatten().flat_map(|drain| drain.nudge()).collect();
+        self.wake_later(wakers);
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = Ledger;
+
+    fn deref(&self) -> &Ledger {
+        &self.guard
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Ledger {
+        &mut self.guard
+    }
+}
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.0).into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,94 @@
+//! Waking tasks at a time, without a runtime.
+//!
+//! A task that waits for a value to become idle has to ask again now and then, and no executor can
+//! be assumed. One thread for the whole process does it: started by the first such wait, gone when
+//! there is none left.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use crate::sync::{Condvar, Mutex};
+
+#[derive(Default)]
+struct Alarms {
+    next: u64,
+    due: BTreeMap<(Instant, u64), Waker>,
+    running: bool,
+}
+
+static ALARMS: Mutex<Option<Alarms>> = Mutex::new(None);
+static CHANGED: Condvar = Condvar::new();
+
+fn wake_at(time: Instant, waker: Waker) {
+    let mut alarms = ALARMS.lock();
+    let alarms = alarms.get_or_insert_with(Alarms::default);
+    alarms.next += 1;
+    alarms.due.insert((time, alarms.next), waker);
+    if alarms.running {
+        CHANGED.notify_all();
+        return;
+    }
+    let started = std::thread::Builder::new().name("grainstore-timer".into()).spawn(run);
+    alarms.running = started.is_ok();
+    if !alarms.running {
+        // No thread is to be had: the waiting task polls itself along.
+        std::mem::take(&mut alarms.due).into_values().for_each(Waker::wake);
+    }
+}
+
+fn run() {
+    let mut guard = ALARMS.lock();
+    loop {
+        let Some(alarms) = guard.as_mut() else { return };
+        let now = Instant::now();
+        let Some((&(time, _), _)) = alarms.due.first_key_value() else {
+            alarms.running = false;
+            return;
+        };
+        if time > now {
+            guard = CHANGED.wait_timeout(guard, time - now);
+            continue;
+        }
+        let waker = alarms.due.pop_first().map(|(_, waker)| waker);
+        drop(guard);
+        waker.into_iter().for_each(Waker::wake);
+        guard = ALARMS.lock();
+    }
+}
+
+/// Ready when `ready` says so, which is asked at each wake, or at the deadline if there is one.
+pub(crate) struct Until<F> {
+    deadline: Option<Instant>,
+    armed: bool,
+    ready: F,
+}
+
+impl<F: FnMut(&Waker) -> bool + Unpin> Until<F> {
+    /// `ready` keeps the waker it is given if it says no.
+    pub(crate) fn new(deadline: Option<Instant>, ready: F) -> Self {
+        Self { deadline, armed: false, ready }
+    }
+}
+
+impl<F: FnMut(&Waker) -> bool + Unpin> Future for Until<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if (self.ready)(context.waker()) {
+            return Poll::Ready(());
+        }
+        if let Some(deadline) = self.deadline {
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            if !self.armed {
+                self.armed = true;
+                wake_at(deadline, context.waker().clone());
+            }
+        }
+        Poll::Pending
+    }
+}
