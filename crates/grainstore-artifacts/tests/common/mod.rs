@@ -34,17 +34,12 @@ pub(crate) fn reseal(file: &mut [u8]) {
     seal.copy_from_slice(outer.finalize().as_bytes());
 }
 
-/// Whether this test may do what only root can: give files away, mount file systems.
-///
-/// Where it can't, the test says so and passes, unless `GRAINSTORE_REQUIRE` (a list with commas)
-/// has `root` in it.
-pub(crate) fn is_root(test: &str) -> bool {
-    #[cfg(unix)]
-    if rustix::process::geteuid().is_root() {
-        return true;
-    }
+/// Says that a test did not run, since this machine does not let it do what it needs: `chown` a
+/// file to somebody else, `mount` a file system. Where `GRAINSTORE_REQUIRE` (a list with commas)
+/// names that, it is a failure.
+pub(crate) fn not_run(what: &str, why: impl std::fmt::Display) {
     let required = std::env::var("GRAINSTORE_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|what| what == "root"), "{test} needs root, and is required");
-    eprintln!("not run: {test}: only root can make what it looks at");
-    false
+    assert!(!required.split(',').any(|name| name == what), "{what} is required, but: {why}");
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    eprintln!("not run: {test}: it needs to {what}, but: {why}");
 }
