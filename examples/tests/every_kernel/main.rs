@@ -35,7 +35,7 @@ fn first_device(backend: &str) -> Option<(Runtime, Device)> {
         .unwrap();
     match runtime.find_backend(backend).unwrap().devices() {
         Ok(devices) if devices.is_empty() => {
-            absent(backend, format!("{backend} has no device")).unwrap()
+            absent(backend, format!("{backend} has no device")).unwrap();
         }
         Ok(devices) => return Some((runtime, devices.into_iter().next()?)),
         Err(why) => absent(backend, why).unwrap(),
