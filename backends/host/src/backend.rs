@@ -11,6 +11,7 @@ use grainstore_runtime::{
 use crate::compile::{self, Settings};
 use crate::compiler::Choice;
 use crate::device;
+use crate::identity::Identities;
 use crate::module::{self, HostModule};
 use crate::object_file;
 use crate::options;
@@ -21,6 +22,7 @@ use crate::options;
 #[derive(Debug)]
 pub struct HostBackend {
     choice: Choice,
+    identities: Identities,
     settings: Settings,
 }
 
@@ -109,7 +111,11 @@ impl HostBackendBuilder {
     /// The backend. Touches nothing yet.
     #[must_use]
     pub fn build(self) -> HostBackend {
-        HostBackend { choice: Choice::new(self.compiler), settings: self.settings }
+        HostBackend {
+            choice: Choice::new(self.compiler),
+            identities: Identities::default(),
+            settings: self.settings,
+        }
     }
 }
 
@@ -130,8 +136,8 @@ impl Backend for HostBackend {
 
     fn devices(&self) -> Result<Vec<DeviceInfo>, BackendError> {
         let compiler = self.choice.find()?;
-        let known = self.choice.identify(&compiler, self.settings.deadline)?;
-        let driver = known.version.clone();
+        let identity = self.identities.of(&compiler, self.settings.deadline)?;
+        let driver = identity.version.clone();
         Ok(vec![DeviceInfo { id: device::DEVICE, name: device::processor(), driver }])
     }
 
@@ -142,8 +148,8 @@ impl Backend for HostBackend {
 
     fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError> {
         check_target(target)?;
-        let known = self.choice.identify(&self.choice.find()?, self.settings.deadline)?;
-        Ok(Toolchain::new(known.text()))
+        let identity = self.identities.of(&self.choice.find()?, self.settings.deadline)?;
+        Ok(Toolchain::new(identity.text()))
     }
 
     fn toolchain_for(&self, target: &Target, spec: &KernelSpec) -> Result<Toolchain, BackendError> {
@@ -153,9 +159,9 @@ impl Backend for HostBackend {
         }
         check_target(target)?;
         let compiler = self.choice.find()?;
-        let known = self.choice.identify(&compiler, self.settings.deadline)?;
-        let native = known.native(&compiler, &native, self.settings.deadline)?;
-        Ok(Toolchain::new(format!("{}; native is {native}", known.text())))
+        let identity = self.identities.of(&compiler, self.settings.deadline)?;
+        let native = identity.native(&compiler, &native, self.settings.deadline)?;
+        Ok(Toolchain::new(format!("{}; native is {native}", identity.text())))
     }
 
     fn build(

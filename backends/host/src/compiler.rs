@@ -1,40 +1,18 @@
-//! Finds the C compiler and reads from it who it is.
+//! Finds the C compiler and runs it.
 
-use std::collections::HashMap;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use grainstore_runtime::BackendError;
 
-use crate::device;
 use crate::run::{RunError, Running};
 
 /// Tried in this order where nobody chose.
 const CANDIDATES: [&str; 3] = ["cc", "gcc", "clang"];
-
-/// Variables that change what the compilers of the field make of the same source and options.
-const VARIABLES: [&str; 16] = [
-    "CCC_OVERRIDE_OPTIONS",
-    "CLANG_CONFIG_PATH",
-    "CL",
-    "COMPILER_PATH",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "GCC_EXEC_PREFIX",
-    "INCLUDE",
-    "LIB",
-    "LIBRARY_PATH",
-    "LD_RUN_PATH",
-    "MACOSX_DEPLOYMENT_TARGET",
-    "NIX_CFLAGS_COMPILE",
-    "NIX_LDFLAGS",
-    "SDKROOT",
-    "_CL_",
-];
 
 /// Variables that have a compiler write files beside its output.
 const SIDE_EFFECTS: [&str; 2] = ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"];
@@ -44,8 +22,6 @@ const SIDE_EFFECTS: [&str; 2] = ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"];
 pub(crate) struct Choice {
     /// The user's own choice, before `CC` and all others.
     path: Option<PathBuf>,
-    /// What the compilers have said, by their files.
-    known: Mutex<Option<Arc<Known>>>,
     running: Arc<Running>,
 }
 
@@ -57,30 +33,10 @@ pub(crate) struct Compiler {
     running: Arc<Running>,
 }
 
-/// What a compiler said of itself, and the files that this holds for.
-#[derive(Debug)]
-pub(crate) struct Known {
-    stamps: Vec<Stamp>,
-    arguments: Vec<String>,
-    /// Its first line of `--version`.
-    pub(crate) version: String,
-    machine: String,
-    /// What `native` means in these options.
-    native: Mutex<HashMap<Vec<String>, String>>,
-}
-
-/// A file, as far as a replaced one differs.
-#[derive(Debug, PartialEq, Eq)]
-struct Stamp {
-    path: PathBuf,
-    length: u64,
-    modified: Option<SystemTime>,
-}
-
 impl Choice {
     /// `path`, or whatever is there.
     pub(crate) fn new(path: Option<PathBuf>) -> Self {
-        Self { path, known: Mutex::new(None), running: Arc::default() }
+        Self { path, running: Arc::default() }
     }
 
     /// Kills the compilers that run, and keeps others from starting.
@@ -112,73 +68,6 @@ impl Choice {
             BackendError::missing("a C compiler (`cc`, `gcc` or `clang`, in `PATH`)", hint)
         })?;
         Ok(self.compiler(program, Vec::new()))
-    }
-
-    /// What the compiler says of itself. It is asked once, and again when its file has changed.
-    pub(crate) fn identify(
-        &self,
-        compiler: &Compiler,
-        deadline: Duration,
-    ) -> Result<Arc<Known>, BackendError> {
-        let stamps = compiler.stamps();
-        let mut slot = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*slot
-            && known.stamps == stamps
-            && known.arguments == compiler.arguments
-        {
-            return Ok(Arc::clone(known));
-        }
-        let known = Arc::new(Known {
-            stamps,
-            arguments: compiler.arguments.clone(),
-            version: first_line(&compiler.ask(&["--version"], deadline)?.stdout),
-            machine: first_line(&compiler.ask(&["-dumpmachine"], deadline)?.stdout),
-            native: Mutex::default(),
-        });
-        *slot = Some(Arc::clone(&known));
-        Ok(known)
-    }
-}
-
-impl Known {
-    /// The text that identifies the toolchain: equal text, equal code.
-    pub(crate) fn text(&self) -> String {
-        let mut parts = vec![self.version.clone(), self.machine.clone()];
-        parts.extend(device::c_library());
-        parts.extend(self.arguments.iter().map(|argument| format!("with {argument}")));
-        for name in VARIABLES {
-            if let Some(value) = env::var_os(name) {
-                parts.push(format!("{name}={}", value.to_string_lossy()));
-            }
-        }
-        parts.join("; ")
-    }
-
-    /// What these options, which say `native`, mean on this processor.
-    pub(crate) fn native(
-        &self,
-        compiler: &Compiler,
-        options: &[&str],
-        deadline: Duration,
-    ) -> Result<String, BackendError> {
-        let key: Vec<String> = options.iter().map(ToString::to_string).collect();
-        let mut native = self.native.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = native.get(&key) {
-            return Ok(text.clone());
-        }
-        // Prints the commands that it would run, with `native` spelt out, and runs none.
-        let mut arguments = options.to_vec();
-        arguments.extend(["-###", "-E", "-x", "c", "-"]);
-        let output = compiler.ask(&arguments, deadline)?;
-        let text = spelt_out(&String::from_utf8_lossy(&output.stderr));
-        if text.is_empty() {
-            return Err(BackendError::unsupported(
-                format!("`{}` does not say what {} means here", self.version, options.join(" ")),
-                "name the processor, as in `-march=x86-64-v3`",
-            ));
-        }
-        native.insert(key, text.clone());
-        Ok(text)
     }
 }
 
@@ -215,7 +104,12 @@ impl Compiler {
         })
     }
 
-    fn ask(&self, arguments: &[&str], deadline: Duration) -> Result<Output, BackendError> {
+    /// What it prints when it is asked this.
+    pub(crate) fn ask(
+        &self,
+        arguments: &[&str],
+        deadline: Duration,
+    ) -> Result<Output, BackendError> {
         let output = self.run(self.command().args(arguments), deadline)?;
         if output.status.success() {
             return Ok(output);
@@ -226,20 +120,16 @@ impl Compiler {
         Err(BackendError::failed(what, format!("{message}\nis it a C compiler like gcc or clang?")))
     }
 
-    /// The program, and what it may run in turn (`ccache gcc`).
-    fn stamps(&self) -> Vec<Stamp> {
+    /// The files it consists of, as far as they are known: the program, and what that may run in
+    /// turn (`ccache gcc`).
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
         let others = self.arguments.iter().filter_map(|word| look_up(OsStr::new(word)));
-        std::iter::once(self.program.clone())
-            .chain(others)
-            .map(|path| {
-                let facts = path.metadata().ok();
-                Stamp {
-                    length: facts.as_ref().map_or(0, std::fs::Metadata::len),
-                    modified: facts.and_then(|facts| facts.modified().ok()),
-                    path,
-                }
-            })
-            .collect()
+        std::iter::once(self.program.clone()).chain(others).collect()
+    }
+
+    /// What stands behind the program in its command line.
+    pub(crate) fn arguments(&self) -> &[String] {
+        &self.arguments
     }
 }
 
@@ -281,51 +171,9 @@ fn missing(what: &str, chosen_by: &str, hint: &str) -> BackendError {
     BackendError::missing(format!("the C compiler `{what}`, chosen by {chosen_by},"), hint)
 }
 
-fn first_line(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().trim().to_owned()
-}
-
-/// The processor in the command lines that a driver prints: gcc's `-march=znver3 -mavx2 ..` or
-/// clang's `-target-cpu znver3 -target-feature +avx2 ..`, without what is switched off.
-fn spelt_out(printed: &str) -> String {
-    let (mut gcc, mut clang) = (Vec::new(), Vec::new());
-    // Command lines are indented; gcc repeats the unexpanded options in lines that are not.
-    for line in printed.lines().filter(|line| line.starts_with(' ')) {
-        let mut words = line.split_whitespace().map(|word| word.trim_matches('"'));
-        while let Some(word) = words.next() {
-            match word {
-                "--param" => gcc.extend(words.next()),
-                "-target-cpu" | "-tune-cpu" | "-target-feature" => {
-                    clang.extend(words.next().filter(|value| !value.starts_with('-')));
-                }
-                _ if word.ends_with("=native") || word.starts_with("-mno-") => {}
-                _ if word.starts_with("-m") => gcc.push(word),
-                _ => {}
-            }
-        }
-    }
-    // What clang's command lines hold besides is about other things.
-    if clang.is_empty() { gcc.join(" ") } else { clang.join(" ") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn gcc_spells_native_out() {
-        let printed = "Target: x86_64-linux-gnu\nCOLLECT_GCC_OPTIONS='-march=native' '-E'\n \
-                       /usr/lib/cc1 -E -quiet - \"-march=znver3\" -mavx2 -mno-xop --param \
-                       \"l1-cache-size=32\" \"-mtune=znver3\" -quiet\n";
-        assert_eq!(spelt_out(printed), "-march=znver3 -mavx2 l1-cache-size=32 -mtune=znver3");
-    }
-
-    #[test]
-    fn clang_spells_native_out() {
-        let printed = "clang version 14\n \"/usr/bin/clang\" \"-cc1\" \"-mframe-pointer=all\" \"-target-cpu\" \"znver3\" \
-                       \"-target-feature\" \"+avx2\" \"-target-feature\" \"-xop\"\n";
-        assert_eq!(spelt_out(printed), "znver3 +avx2");
-    }
 
     #[test]
     fn a_relative_path_is_made_absolute() {

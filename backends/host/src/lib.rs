@@ -71,6 +71,7 @@ mod backend;
 mod compile;
 mod compiler;
 mod device;
+mod identity;
 mod image;
 mod log;
 mod module;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use grainstore_runtime::{BackendError, KernelSpec, Language};
 
-use crate::driver::{Context, Program};
+use crate::driver::Context;
 use crate::log;
+use crate::program::Program;
 use crate::status::Failure;
 
 /// What the source is called while it is compiled. The kernel's name is not part of the code, and

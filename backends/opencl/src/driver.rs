@@ -1,17 +1,15 @@
-//! OpenCL's calls, each checked and none of them unsafe to use within this crate.
+//! OpenCL's calls about platforms, devices and contexts, each checked and none of them unsafe to
+//! use within this crate; those about programs are in `program`.
 //!
 //! What comes in is a device of this driver or an object that lives; what goes out is owned. With
-//! `handle` and `library`, these are all the unsafe parts.
+//! `handle` and `library`, these two are all the unsafe parts.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-use opencl_sys::{
-    CL_DEVICE_TYPE_ALL, CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG,
-    CL_PROGRAM_KERNEL_NAMES, cl_device_info, cl_platform_id, cl_platform_info, cl_program_info,
-};
+use opencl_sys::{CL_DEVICE_TYPE_ALL, cl_device_info, cl_platform_id, cl_platform_info};
 
 use crate::handle::{DeviceHandle, Owned};
 use crate::library::Functions;
@@ -22,21 +20,13 @@ const NO_DEVICE: i32 = -1;
 
 /// The library's functions.
 pub(crate) struct Driver {
-    functions: Functions,
+    pub(crate) functions: Functions,
 }
 
 /// A context of one device.
 pub(crate) struct Context {
     owned: Owned,
     device: DeviceHandle,
-}
-
-/// A program in its context, for the context's one device.
-#[derive(Debug)]
-pub(crate) struct Program {
-    // Released before the context, which it keeps alive.
-    owned: Owned,
-    context: Arc<Context>,
 }
 
 /// Calls a function of the library, or fails where that does not have it.
@@ -46,6 +36,7 @@ macro_rules! call {
         function($($argument),*)
     }};
 }
+pub(crate) use call;
 
 impl Driver {
     /// The calls of this library.
@@ -136,13 +127,13 @@ impl Driver {
         Failure::check("clReleaseContext", code)
     }
 
-    fn release_program(&self, raw: *mut c_void) -> Result<(), Failure> {
+    pub(crate) fn release_program(&self, raw: *mut c_void) -> Result<(), Failure> {
         // SAFETY: called once for each reference, by its owner.
         let code = unsafe { call!(self, clReleaseProgram(raw)) };
         Failure::check("clReleaseProgram", code)
     }
 
-    fn release_kernel(&self, raw: *mut c_void) -> Result<(), Failure> {
+    pub(crate) fn release_kernel(&self, raw: *mut c_void) -> Result<(), Failure> {
         // SAFETY: called once for each reference, by its owner.
         let code = unsafe { call!(self, clReleaseKernel(raw)) };
         Failure::check("clReleaseKernel", code)
@@ -169,6 +160,11 @@ impl Context {
         };
         Failure::check("clCreateContext", code)?;
         Ok(Self { owned: Owned::new(raw, driver, Driver::release_context), device })
+    }
+
+    /// The library's calls.
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        self.owned.driver()
     }
 
     /// The native handle.
@@ -200,236 +196,8 @@ impl fmt::Debug for Context {
     }
 }
 
-impl Program {
-    /// A program of this source, not built yet.
-    pub(crate) fn from_source(context: &Arc<Context>, source: &[u8]) -> Result<Self, Failure> {
-        let driver = context.owned.driver();
-        let (mut text, length) = (source.as_ptr().cast(), source.len());
-        let mut code = 0;
-        // SAFETY: one text is announced, and one is given with its length; the driver copies it.
-        let raw = unsafe {
-            call!(
-                driver,
-                clCreateProgramWithSource(
-                    context.raw(),
-                    1,
-                    &raw mut text,
-                    &raw const length,
-                    &raw mut code,
-                )
-            )
-        };
-        Failure::check("clCreateProgramWithSource", code)?;
-        Ok(Self::new(context, raw))
-    }
-
-    /// A program of this binary, not built yet.
-    pub(crate) fn from_binary(context: &Arc<Context>, binary: &[u8]) -> Result<Self, Failure> {
-        let driver = context.owned.driver();
-        let (mut bytes, length) = (binary.as_ptr(), binary.len());
-        let (mut status, mut code) = (0, 0);
-        // SAFETY: one device of the context is announced, and one binary is given with its length;
-        // the driver copies it.
-        let raw = unsafe {
-            call!(
-                driver,
-                clCreateProgramWithBinary(
-                    context.raw(),
-                    1,
-                    &raw const context.device.0,
-                    &raw const length,
-                    &raw mut bytes,
-                    &raw mut status,
-                    &raw mut code,
-                )
-            )
-        };
-        Failure::check("clCreateProgramWithBinary", code)?;
-        let program = Self::new(context, raw);
-        Failure::check("clCreateProgramWithBinary", status)?;
-        Ok(program)
-    }
-
-    /// Compiles and links in one step.
-    pub(crate) fn build(&self, options: &CStr) -> Result<(), Failure> {
-        let (program, device) = (self.owned.raw(), self.context.device);
-        // SAFETY: the program lives, and its context's device is given; with no callback the call
-        // returns when it is done.
-        let code = unsafe {
-            call!(
-                self.owned.driver(),
-                clBuildProgram(
-                    program,
-                    1,
-                    &raw const device.0,
-                    options.as_ptr(),
-                    None,
-                    ptr::null_mut(),
-                )
-            )
-        };
-        Failure::check("clBuildProgram", code)
-    }
-
-    /// Compiles against these headers, to be linked.
-    pub(crate) fn compile(
-        &self,
-        options: &CStr,
-        headers: &[(&CStr, Program)],
-    ) -> Result<(), Failure> {
-        let names: Vec<_> = headers.iter().map(|(name, _)| name.as_ptr()).collect();
-        let programs: Vec<_> = headers.iter().map(|(_, program)| program.owned.raw()).collect();
-        let device = self.context.device;
-        // SAFETY: as for `build`; both lists are as long as it says, or null where they are empty.
-        let code = unsafe {
-            call!(
-                self.owned.driver(),
-                clCompileProgram(
-                    self.owned.raw(),
-                    1,
-                    &raw const device.0,
-                    options.as_ptr(),
-                    names.len() as u32,
-                    start(&programs),
-                    start(&names).cast_mut().cast(),
-                    None,
-                    ptr::null_mut(),
-                )
-            )
-        };
-        Failure::check("clCompileProgram", code)
-    }
-
-    /// A new program that can be run, of this compiled one alone.
-    pub(crate) fn link(&self) -> Result<Self, Failure> {
-        let (compiled, device) = (self.owned.raw(), self.context.device);
-        let mut code = 0;
-        // SAFETY: as for `build`; one program is announced, and one is given.
-        let raw = unsafe {
-            call!(
-                self.owned.driver(),
-                clLinkProgram(
-                    self.context.raw(),
-                    1,
-                    &raw const device.0,
-                    c"".as_ptr(),
-                    1,
-                    &raw const compiled,
-                    None,
-                    ptr::null_mut(),
-                    &raw mut code,
-                )
-            )
-        };
-        // A program may come back with the failure; it must be released then too.
-        let linked = (!raw.is_null()).then(|| Self::new(&self.context, raw));
-        Failure::check("clLinkProgram", code)?;
-        linked.ok_or(Failure { call: "clLinkProgram", code: Some(code) })
-    }
-
-    /// The compiler's log; empty where there is none.
-    pub(crate) fn log(&self) -> String {
-        let (program, device) = (self.owned.raw(), self.context.device.0);
-        let what = CL_PROGRAM_BUILD_LOG;
-        let log = info("clGetProgramBuildInfo", |size, value, needed| {
-            // SAFETY: the program lives, and `value` has room for `size` bytes.
-            Ok(unsafe {
-                call!(
-                    self.owned.driver(),
-                    clGetProgramBuildInfo(program, device, what, size, value, needed)
-                )
-            })
-        });
-        log.map_or(String::new(), |bytes| text(&bytes))
-    }
-
-    /// The names of its kernels, once it is built, sorted.
-    pub(crate) fn kernel_names(&self) -> Result<Vec<String>, Failure> {
-        let names = text(&self.info(CL_PROGRAM_KERNEL_NAMES)?);
-        let mut names: Vec<_> =
-            names.split(';').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        names.sort_unstable();
-        Ok(names)
-    }
-
-    /// The driver's own binary; empty where the driver gives none.
-    pub(crate) fn binary(&self) -> Result<Vec<u8>, Failure> {
-        let sizes = self.info(CL_PROGRAM_BINARY_SIZES)?;
-        let size = sizes.first_chunk().map_or(0, |bytes| usize::from_ne_bytes(*bytes));
-        let mut binary = vec![0_u8; size];
-        if size == 0 {
-            return Ok(binary);
-        }
-        let mut slot = binary.as_mut_ptr();
-        let program = self.owned.raw();
-        // SAFETY: the program has one device, so one pointer is asked for; it points to as many
-        // bytes as the driver has said that it will write.
-        let code = unsafe {
-            call!(
-                self.owned.driver(),
-                clGetProgramInfo(
-                    program,
-                    CL_PROGRAM_BINARIES,
-                    size_of::<*mut u8>(),
-                    (&raw mut slot).cast(),
-                    ptr::null_mut(),
-                )
-            )
-        };
-        Failure::check("clGetProgramInfo", code)?;
-        Ok(binary)
-    }
-
-    /// A kernel of its own for the caller, since a kernel's arguments are part of it.
-    pub(crate) fn kernel(&self, name: &CStr) -> Result<Owned, Failure> {
-        let driver = self.owned.driver();
-        let mut code = 0;
-        // SAFETY: the program lives, and the name ends in a NUL.
-        let raw = unsafe {
-            call!(driver, clCreateKernel(self.owned.raw(), name.as_ptr(), &raw mut code))
-        };
-        Failure::check("clCreateKernel", code)?;
-        Ok(Owned::new(raw, driver, Driver::release_kernel))
-    }
-
-    /// The native handle.
-    pub(crate) fn raw(&self) -> *mut c_void {
-        self.owned.raw()
-    }
-
-    /// Its context.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-
-    /// Releases it, and says whether that worked.
-    pub(crate) fn release(self) -> Result<(), Failure> {
-        self.owned.release()
-    }
-
-    fn new(context: &Arc<Context>, raw: *mut c_void) -> Self {
-        let owned = Owned::new(raw, context.owned.driver(), Driver::release_program);
-        Self { owned, context: Arc::clone(context) }
-    }
-
-    fn info(&self, what: cl_program_info) -> Result<Vec<u8>, Failure> {
-        let program = self.owned.raw();
-        info("clGetProgramInfo", |size, value, needed| {
-            // SAFETY: the program lives, and `value` has room for `size` bytes.
-            Ok(unsafe {
-                call!(self.owned.driver(), clGetProgramInfo(program, what, size, value, needed))
-            })
-        })
-    }
-}
-
-/// A list's start, or null where it is empty, as OpenCL wants it.
-fn start<T>(list: &[T]) -> *const T {
-    if list.is_empty() { ptr::null() } else { list.as_ptr() }
-}
-
 /// Asks for a value of unknown size: its size first, and then itself.
-fn info(
+pub(crate) fn info(
     call: &'static str,
     ask: impl Fn(usize, *mut c_void, *mut usize) -> Result<i32, Failure>,
 ) -> Result<Vec<u8>, Failure> {
@@ -443,7 +211,7 @@ fn info(
 }
 
 /// A text as it comes from C.
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.trim_matches(|c: char| c == '\0' || c.is_whitespace()).to_owned()
 }

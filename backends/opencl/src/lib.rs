@@ -68,12 +68,14 @@
 //! linked (`clCompileProgram`, `clLinkProgram`); without, it is built in one step.
 //!
 //! # The artifact
-//! The driver's own binary. It is fetched before the first launch, which is when some drivers
-//! really make code. Drivers have been seen to crash on binaries that are cut or changed, so the
+//! The driver's own binary. It is fetched during the build, since some drivers make code no sooner.
+//! Drivers have been seen to crash on binaries that are cut or changed, so the
 //! artifact is sealed: what is not byte for byte what this backend made, for this device and this
 //! toolchain, is refused before the driver sees it.
 //!
-//! PoCL unpacks binaries into its cache folder (`POCL_CACHE_DIR`) when it loads them.
+//! PoCL unpacks binaries into its cache folder (`POCL_CACHE_DIR`) when it loads them, and makes more
+//! code at the first launch with each local size, loaded or not. [`OpenClModule::binary`] gives the
+//! binary as it is by then.
 
 mod backend;
 mod compile;
@@ -84,6 +86,7 @@ mod library;
 mod log;
 mod module;
 mod options;
+mod program;
 mod status;
 
 pub use backend::{OpenClBackend, OpenClBackendBuilder};

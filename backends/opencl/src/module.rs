@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 use grainstore_runtime::BackendError;
 use opencl_sys::{cl_context, cl_device_id, cl_kernel, cl_program};
 
-use crate::driver::Program;
 use crate::handle::Owned;
+use crate::program::Program;
 
 /// A program on its device. It keeps its context alive.
 ///
