@@ -12,12 +12,14 @@ use std::time::Instant;
 #[derive(Default)]
 pub(crate) struct Activity {
     state: Mutex<State>,
-    left: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     gate: Gate,
+    /// The thread that shuts down, once one does.
+    closer: Option<ThreadId>,
     next: u64,
     inside: BTreeMap<u64, Call>,
 }
@@ -66,12 +68,33 @@ impl Activity {
         Some(Inside { activity: Arc::clone(self), ticket })
     }
 
-    /// Closes the gate as far as this; it never opens again. Says how far it was closed before.
-    pub(crate) fn close(&self, gate: Gate) -> Gate {
+    /// Begins to close. True for the first who does, who has to bring it to its end.
+    pub(crate) fn begin_to_close(&self) -> bool {
         let mut state = self.lock();
-        let before = state.gate;
-        state.gate = before.max(gate);
-        before
+        let first = state.gate == Gate::Open;
+        if first {
+            state.gate = Gate::Leaving;
+            state.closer = Some(thread::current().id());
+        }
+        first
+    }
+
+    /// From here on nobody gets in.
+    pub(crate) fn close(&self) {
+        self.lock().gate = Gate::Closed;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the first who began to close has closed, and says whether it has. From inside its
+    /// own call there is nothing to wait for.
+    pub(crate) fn wait_until_closed(&self, deadline: Instant) -> bool {
+        let me = Some(thread::current().id());
+        let mut state = self.lock();
+        while state.gate != Gate::Closed && state.closer != me {
+            let Some(next) = self.sleep(state, deadline) else { return false };
+            state = next;
+        }
+        true
     }
 
     /// Waits until nobody else is inside; at the deadline, gives the names of those who still are.
@@ -80,13 +103,28 @@ impl Activity {
         let me = thread::current().id();
         let mut state = self.lock();
         while state.inside.values().any(|call| call.thread != me) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
+            match self.sleep(state, deadline) {
+                Some(next) => state = next,
+                None => {
+                    state = self.lock();
+                    break;
+                }
             }
-            state = self.left.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         state.inside.values().map(|call| call.what.clone()).collect()
+    }
+
+    /// Sleeps until something changes; `None` when the deadline is over.
+    fn sleep<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        deadline: Instant,
+    ) -> Option<MutexGuard<'a, State>> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        Some(self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -97,6 +135,6 @@ impl Activity {
 impl Drop for Inside {
     fn drop(&mut self) {
         self.activity.lock().inside.remove(&self.ticket);
-        self.activity.left.notify_all();
+        self.activity.changed.notify_all();
     }
 }

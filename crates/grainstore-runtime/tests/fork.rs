@@ -3,6 +3,7 @@
 //! A test program of its own, with one test: a child of a process with other threads in it could
 //! find any lock held.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a helper of a test may fail it as the test itself may")]
 
 #[path = "suite/fake/mod.rs"]
 mod fake;

@@ -16,7 +16,7 @@ impl<B: Backend> BackendCache<B> {
     /// finished are left out.
     ///
     /// # Errors
-    /// What the backend says, [`BackendError::Missing`] above all.
+    /// What the backend says, [`BackendError::Missing`](crate::BackendError::Missing) above all.
     pub fn devices(&self) -> Result<Vec<Device>, RuntimeError> {
         let mut devices = Vec::new();
         for info in self.enumerate()?.iter() {
@@ -53,7 +53,7 @@ impl<B: Backend> BackendCache<B> {
     /// Who makes code for this device.
     ///
     /// # Errors
-    /// [`BackendError::Missing`] where there is no compiler.
+    /// [`BackendError::Missing`](crate::BackendError::Missing) where there is no compiler.
     pub fn toolchain<'d>(&self, device: &'d Device) -> Result<&'d Toolchain, RuntimeError> {
         Ok(self.profile(device)?.toolchain())
     }

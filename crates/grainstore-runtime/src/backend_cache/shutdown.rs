@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::BackendCache;
 use super::teardown::{First, Held, deadline, left};
-use crate::activity::Gate;
 use crate::{Backend, RuntimeError};
 
 /// What a shutdown has to tell at its end, over one backend or several.
@@ -47,39 +46,54 @@ impl<B: Backend> BackendCache<B> {
     pub fn shutdown_within(&self, bound: Duration) -> Result<(), RuntimeError> {
         let deadline = deadline(bound);
         let mut ending = Ending::default();
-        if self.begin_shutdown()? {
+        let first = self.begin_shutdown()?;
+        if first {
             ending.note(self.hooks().notify_clear_all().map_err(RuntimeError::from));
         }
-        self.end_shutdown(deadline, &mut ending);
+        self.end_shutdown(first, deadline, &mut ending);
         ending.into_result()
     }
 
     /// Refuses all kernels from now on. Says whether this is the first call, which tells the layers
-    /// above; one of them may call again from there.
+    /// above and does the work; others wait for it.
     pub(crate) fn begin_shutdown(&self) -> Result<bool, RuntimeError> {
         let door = &self.inner.door;
         door.home.check()?;
-        let before = door.activity.close(Gate::Leaving);
+        let first = door.activity.begin_to_close();
         self.inner.table.close();
-        Ok(before == Gate::Open)
+        Ok(first)
     }
 
     /// Does the rest. By then the layers above have let go.
-    pub(crate) fn end_shutdown(&self, deadline: Instant, ending: &mut Ending) {
+    pub(crate) fn end_shutdown(&self, first: bool, deadline: Instant, ending: &mut Ending) {
         let activity = &self.inner.door.activity;
-        if activity.gate() == Gate::Closed {
-            ending.running.extend(activity.wait(deadline));
-            return;
+        if first {
+            self.let_go(deadline, ending);
+            activity.close();
+        } else if !activity.wait_until_closed(deadline) {
+            ending.running.push(format!("the shutdown of {} on another thread", self.name()));
         }
+        // Nobody gets in any more; who got in before that is waited for, or named.
+        let running = activity.wait(deadline);
+        if !running.is_empty() {
+            self.inner.door.give_up();
+        }
+        ending.running.extend(running);
+    }
+
+    fn let_go(&self, deadline: Instant, ending: &mut Ending) {
         // First without waiting: that ends what nobody holds, and tells the builds that wait for
         // each other that they are doomed. Then there is something worth waiting for.
         for device in self.inner.table.close() {
             let ended = self.end_if_free(&device);
-            if !matches!(ended, Err(RuntimeError::DeviceHeld { .. })) {
+            if !matches!(
+                ended,
+                Err(RuntimeError::DeviceHeld { .. } | RuntimeError::TeardownRunning { .. })
+            ) {
                 ending.note(ended);
             }
         }
-        let running = activity.wait(deadline);
+        let running = self.inner.door.activity.wait(deadline);
         for device in self.inner.table.close() {
             match self.tear_down(&device, left(deadline), Held::Report) {
                 Err(RuntimeError::DeviceHeld { device: id, kernels }) => {
@@ -88,12 +102,12 @@ impl<B: Backend> BackendCache<B> {
                     self.inner.door.give_up();
                     self.give_up(&device);
                 }
+                Err(RuntimeError::TeardownRunning { device }) => {
+                    self.inner.door.give_up();
+                    ending.running.push(format!("the teardown of {device}"));
+                }
                 ended => ending.note(ended),
             }
         }
-        if activity.close(Gate::Closed) < Gate::Closed && !running.is_empty() {
-            self.inner.door.give_up();
-        }
-        ending.running.extend(running);
     }
 }

@@ -239,15 +239,14 @@ impl Runtime {
     pub fn shutdown_within(&self, bound: Duration) -> Result<(), RuntimeError> {
         let deadline = deadline(bound);
         let mut ending = Ending::default();
-        let mut first = false;
-        for cache in &self.inner.caches {
-            first |= cache.begin_shutdown()?;
-        }
-        if first {
+        let caches = &self.inner.caches;
+        let firsts: Vec<_> =
+            caches.iter().map(BackendCache::begin_shutdown).collect::<Result<_, _>>()?;
+        if firsts.contains(&true) {
             ending.note(self.inner.hooks.notify_clear_all().map_err(RuntimeError::from));
         }
-        for cache in &self.inner.caches {
-            cache.end_shutdown(deadline, &mut ending);
+        for (cache, first) in caches.iter().zip(firsts) {
+            cache.end_shutdown(first, deadline, &mut ending);
         }
         ending.into_result()
     }

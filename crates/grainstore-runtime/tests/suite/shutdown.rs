@@ -131,22 +131,53 @@ fn builds_are_waited_for_and_their_modules_released() {
 }
 
 #[test]
-fn a_shutdown_from_inside_a_listener_or_twice_at_once_ends() {
+fn a_shutdown_from_inside_its_own_listener_is_the_same_shutdown() {
     let fake = Fake::new();
     let runtime = runtime(&fake);
     runtime.kernel(&runtime.devices()[0], &spec("a")).unwrap();
     let again = runtime.clone();
-    let _registration = runtime.hooks().on_clear_all(move || again.shutdown_within(Duration::ZERO));
-    thread::scope(|scope| {
-        let ends: Vec<_> = (0..2).map(|_| scope.spawn(|| runtime.shutdown())).collect();
-        for end in ends {
-            // One of them may find the other's teardown under way; neither hangs.
-            let _ = end.join().unwrap();
-        }
-    });
-    fake.seal();
+    let registration = runtime.hooks().on_clear_all(move || again.shutdown());
     runtime.shutdown().unwrap();
     fake.assert_clean();
+    drop(registration);
+}
+
+#[test]
+fn of_two_shutdowns_at_once_one_waits_for_the_other() {
+    let fake = Fake::new();
+    let runtime = runtime(&fake);
+    runtime.kernel(&runtime.devices()[0], &spec("a")).unwrap();
+    let gate = fake.hold_unloads();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| runtime.shutdown());
+        gate.arrived(1);
+        let error = runtime.shutdown_within(Duration::ZERO).unwrap_err();
+        let RuntimeError::ShutdownIncomplete { running, .. } = &error else { panic!("{error:?}") };
+        assert!(running.contains(&"the shutdown of fake on another thread".to_owned()), "{error}");
+        let second = scope.spawn(|| runtime.shutdown());
+        gate.open();
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+    });
+    fake.assert_clean();
+}
+
+#[test]
+fn a_release_that_is_still_running_is_named() {
+    let fake = Fake::new();
+    let runtime = runtime(&fake);
+    let device = runtime.devices().remove(0);
+    let kernel = runtime.kernel(&device, &spec("a")).unwrap();
+    drop(runtime.clear().unwrap());
+    let gate = fake.hold_unloads();
+    thread::scope(|scope| {
+        scope.spawn(|| drop(kernel));
+        gate.arrived(1);
+        let error = runtime.shutdown_within(Duration::ZERO).unwrap_err();
+        assert!(error.to_string().contains("a release on Fake:0"), "{error}");
+        gate.open();
+    });
+    runtime.shutdown().unwrap();
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub mod store;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use grainstore::{DeviceId, Family};
 use grainstore_runtime::{
@@ -52,6 +52,7 @@ struct State {
 struct Counts {
     modules: AtomicUsize,
     contexts: AtomicUsize,
+    contexts_made: AtomicUsize,
     leaked: AtomicUsize,
     calls: Mutex<HashMap<Call, usize>>,
 }
@@ -73,7 +74,9 @@ pub enum Call {
 #[derive(Debug)]
 pub struct Context {
     device: u32,
-    driver: std::sync::Weak<Driver>,
+    /// No other context of the driver has it.
+    number: usize,
+    driver: Weak<Driver>,
 }
 
 impl Drop for Context {
@@ -91,7 +94,7 @@ pub struct FakeModule {
     pub name: String,
     pub source: Vec<u8>,
     /// Which life of the device it was made in.
-    context: Option<Arc<Context>>,
+    context: Arc<Context>,
     driver: Arc<Driver>,
     released: bool,
 }
@@ -103,12 +106,9 @@ impl std::fmt::Debug for Driver {
 }
 
 impl FakeModule {
-    /// Whether the other one lives in the same context.
-    pub fn same_context(&self, other: &Self) -> bool {
-        match (&self.context, &other.context) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            _ => false,
-        }
+    /// The number of the context that it lives in.
+    pub fn context(&self) -> usize {
+        self.context.number
     }
 }
 
@@ -274,9 +274,10 @@ impl Driver {
         let mut state = self.state();
         let context = state.contexts.entry(device.index()).or_insert_with(|| {
             self.counts.contexts.fetch_add(1, Ordering::SeqCst);
-            Arc::new(Context { device: device.index(), driver: Arc::downgrade(self) })
+            let number = self.counts.contexts_made.fetch_add(1, Ordering::SeqCst);
+            Arc::new(Context { device: device.index(), number, driver: Arc::downgrade(self) })
         });
-        let context = Some(Arc::clone(context));
+        let context = Arc::clone(context);
         drop(state);
         self.counts.modules.fetch_add(1, Ordering::SeqCst);
         let (name, driver) = (spec.name().to_owned(), Arc::clone(self));
