@@ -12,9 +12,10 @@ const ABOUT: &str =
 
 const ENVIRONMENT: &str = "\
 Environment:
-  GRAINSTORE_DIR  the folder of the store, where --store does not say
-  CC              the C compiler of the host backend
-  NO_COLOR        no colors";
+  GRAINSTORE_DIR     the folder of the store, where --store does not say
+  CC                 the C compiler of the host backend
+  OPENCL_DYLIB_PATH  the loader library of the opencl backend
+  NO_COLOR           no colors";
 
 const MANIFEST: &str = "\
 The manifest (grainstore.toml):
@@ -28,7 +29,7 @@ The manifest (grainstore.toml):
   headers = [\"common.h\"]             # named as #include names them
   options = [\"-cl-fast-relaxed-math\"]
   [kernel.options_for]               # options for the sources of one language
-  c = [\"-ffast-math\"]
+  c = [\"-O3\"]
   [kernel.defines]
   BLOCK = [64, 128, 256]             # a list is a matrix: one artifact each
   FAST = true                        # 1; false is 0";

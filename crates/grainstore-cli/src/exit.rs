@@ -7,9 +7,10 @@ use std::fmt;
 pub(crate) enum Exit {
     /// All was done.
     Ok,
-    /// A kernel did not compile, or a check did not pass; the rest was done.
+    /// A kernel did not compile or is wrong in the manifest, or a check did not pass; the rest was
+    /// done.
     SomeFailed,
-    /// The command line or the manifest is wrong; nothing was done.
+    /// The command line or the whole manifest is wrong; nothing was done.
     Usage,
     /// The machine lacks what was asked for: a backend, or a store that can be written.
     Environment,
@@ -35,8 +36,9 @@ impl Exit {
 pub(crate) const HELP: &str = "\
 Exit codes:
   0    all was done
-  1    a kernel did not compile, or a check did not pass; the rest was done
-  2    the command line or the manifest is wrong; nothing was done
+  1    a kernel did not compile or is wrong in the manifest, or a check did not
+       pass; the rest was done
+  2    the command line or the whole manifest is wrong; nothing was done
   3    a backend or a writable store is missing
   130  interrupted (143: terminated); what was done until then is kept";
 

@@ -2,7 +2,7 @@
 //!
 //! Everything wrong is collected, so that one run shows all of it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -17,32 +17,30 @@ use super::matrix::{self, MOST, Variant};
 use super::raw::{RawDefine, RawKernel, RawManifest};
 use super::{FILE_NAME, Kernel, KnownBackend, Source};
 
-/// The kernels, or all that is wrong, in the order of the text.
+/// The kernels that are right, and what is wrong with the others, in the order of the text.
 pub(super) fn check(
     raw: RawManifest,
     folder: &Path,
     known: &[KnownBackend],
-) -> Result<Vec<Kernel>, Vec<Diagnostic>> {
+) -> (Vec<Kernel>, Vec<Diagnostic>) {
     if raw.kernel.is_empty() {
         let help = format!(
             "add one: a [[kernel]] with a name and a source beside this {FILE_NAME} is enough"
         );
-        return Err(vec![Diagnostic::new("there is no [[kernel]]", None).with_help(help)]);
+        let empty = Diagnostic::new("there is no [[kernel]]", None).with_help(help);
+        return (Vec::new(), vec![empty]);
     }
-    let mut checker = Checker { folder, known, wrong: Vec::new() };
-    checker.names(&raw.kernel);
-    let kernels = raw.kernel.into_iter().map(|kernel| checker.kernel(kernel)).collect();
-    let mut wrong = checker.wrong;
-    if wrong.is_empty() {
-        return Ok(kernels);
-    }
-    wrong.sort_by_key(Diagnostic::start);
-    Err(wrong)
+    let mut checker = Checker { folder, known, names: BTreeSet::new(), wrong: Vec::new() };
+    let kernels = raw.kernel.into_iter().filter_map(|kernel| checker.kernel(kernel)).collect();
+    checker.wrong.sort_by_key(Diagnostic::start);
+    (kernels, checker.wrong)
 }
 
 struct Checker<'a> {
     folder: &'a Path,
     known: &'a [KnownBackend],
+    /// Those seen so far.
+    names: BTreeSet<String>,
     wrong: Vec<Diagnostic>,
 }
 
@@ -51,23 +49,10 @@ impl Checker<'_> {
         self.wrong.push(Diagnostic::at(message, span).with_help(help));
     }
 
-    fn names(&mut self, kernels: &[RawKernel]) {
-        let mut seen = HashMap::new();
-        for kernel in kernels {
-            let name = &kernel.name;
-            if name.get_ref().trim().is_empty() {
-                self.wrong("the name is empty", name.span(), "give the kernel a name");
-            } else if seen.insert(name.get_ref().as_str(), ()).is_some() {
-                self.wrong(
-                    format!("there are two kernels named `{}`", name.get_ref()),
-                    name.span(),
-                    "name each kernel differently, or make them one with a list of defines",
-                );
-            }
-        }
-    }
-
-    fn kernel(&mut self, raw: RawKernel) -> Kernel {
+    /// The kernel, if nothing is wrong with it.
+    fn kernel(&mut self, raw: RawKernel) -> Option<Kernel> {
+        let before = self.wrong.len();
+        self.name(&raw.name);
         let sources = self.sources(&raw);
         let backends = raw.backends.map(|names| self.backends(names, &sources));
         let entry = raw.entry.map(|entry| {
@@ -88,10 +73,27 @@ impl Checker<'_> {
             options: raw.options,
             options_for: self.options_for(raw.options_for),
         };
-        if self.wrong.is_empty() {
+        if self.wrong.len() == before {
             self.specs(&kernel, place);
         }
-        kernel
+        for diagnostic in &mut self.wrong[before..] {
+            diagnostic.set_kernel(&kernel.name);
+        }
+        (self.wrong.len() == before).then_some(kernel)
+    }
+
+    fn name(&mut self, name: &Spanned<String>) {
+        let text = name.get_ref();
+        if text.trim().is_empty() || text.contains(char::is_control) {
+            let help = "give the kernel a name of one line";
+            self.wrong("this is no name", name.span(), help);
+        } else if !self.names.insert(text.clone()) {
+            self.wrong(
+                format!("there are two kernels named `{text}`"),
+                name.span(),
+                "name each kernel differently, or make them one with a list of defines",
+            );
+        }
     }
 
     /// What the runtime itself refuses is found here, before anything is begun.

@@ -12,11 +12,13 @@ pub(crate) struct Diagnostic {
     message: String,
     span: Option<Range<usize>>,
     help: Option<String>,
+    /// The kernel that it is about, if it is about one.
+    kernel: Option<String>,
 }
 
 impl Diagnostic {
     pub(super) fn new(message: impl Into<String>, span: Option<Range<usize>>) -> Self {
-        Self { message: message.into(), span, help: None }
+        Self { message: message.into(), span, help: None, kernel: None }
     }
 
     pub(super) fn at(message: impl Into<String>, span: Range<usize>) -> Self {
@@ -26,6 +28,10 @@ impl Diagnostic {
     /// Where it begins, for the order of the text; what has no place comes first.
     pub(super) fn start(&self) -> usize {
         self.span.as_ref().map_or(0, |span| span.start)
+    }
+
+    pub(super) fn set_kernel(&mut self, name: &str) {
+        self.kernel = Some(name.to_owned());
     }
 
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
@@ -56,28 +62,49 @@ impl ManifestError {
         };
         Self::new(path.to_owned(), String::new(), vec![diagnostic])
     }
+
+    /// The kernels that it is about, each with all that is wrong with it.
+    pub(crate) fn kernels(&self) -> Vec<(&str, String)> {
+        let mut kernels: Vec<(&str, String)> = Vec::new();
+        for diagnostic in &self.diagnostics {
+            let Some(name) = diagnostic.kernel.as_deref() else { continue };
+            let line = format!("{}: {}", self.place(diagnostic), diagnostic.message);
+            match kernels.last_mut().filter(|(last, _)| *last == name) {
+                Some((_, lines)) => *lines = format!("{lines}\n{line}"),
+                None => kernels.push((name, line)),
+            }
+        }
+        kernels
+    }
+
+    /// `path:line:column`, as far as there are such.
+    fn place(&self, diagnostic: &Diagnostic) -> String {
+        let path = self.path.display();
+        match &diagnostic.span {
+            Some(span) => {
+                let mark = Mark::of(&self.text, span);
+                format!("{path}:{}:{}", mark.line, mark.column)
+            }
+            None => path.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        for (index, Diagnostic { message, span, help }) in self.diagnostics.iter().enumerate() {
+        for (index, diagnostic) in self.diagnostics.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            let Some(span) = span else {
-                write!(f, "{path}: {message}")?;
-                if let Some(help) = help {
-                    write!(f, "\n  = help: {help}")?;
-                }
-                continue;
-            };
-            let place = Place::of(&self.text, span);
-            let gutter = " ".repeat(place.line.to_string().len());
-            write!(f, "{path}:{}:{}: {message}", place.line, place.column)?;
-            write!(f, "\n{gutter} |\n{} | {}", place.line, place.source)?;
-            write!(f, "\n{gutter} | {}{}", place.indent, "^".repeat(place.width))?;
-            if let Some(help) = help {
+            write!(f, "{}: {}", self.place(diagnostic), diagnostic.message)?;
+            let mut gutter = " ".to_owned();
+            if let Some(span) = &diagnostic.span {
+                let mark = Mark::of(&self.text, span);
+                gutter = " ".repeat(mark.line.to_string().len());
+                write!(f, "\n{gutter} |\n{} | {}", mark.line, mark.source)?;
+                write!(f, "\n{gutter} | {}{}", mark.indent, "^".repeat(mark.width))?;
+            }
+            if let Some(help) = &diagnostic.help {
                 write!(f, "\n{gutter} = help: {help}")?;
             }
         }
@@ -88,7 +115,7 @@ impl fmt::Display for ManifestError {
 impl Error for ManifestError {}
 
 /// A span as people see it: lines and columns count from 1, a column is a character.
-struct Place<'a> {
+struct Mark<'a> {
     line: usize,
     column: usize,
     source: &'a str,
@@ -97,7 +124,7 @@ struct Place<'a> {
     width: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Mark<'a> {
     fn of(text: &'a str, span: &Range<usize>) -> Self {
         let start = floor_boundary(text, span.start);
         let end = floor_boundary(text, span.end).max(start);

@@ -33,13 +33,16 @@ pub(crate) struct KnownBackend {
     pub(crate) languages: Vec<Language>,
 }
 
-/// A manifest that has been checked: every file it names was read, every name it uses is known.
+/// A manifest that has been checked: every file that its kernels name was read, and every name that
+/// they use is known.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     /// Where it lies.
     pub(crate) path: PathBuf,
-    /// Its kernels, in the order written.
+    /// Its kernels, in the order written; at least one.
     pub(crate) kernels: Vec<Kernel>,
+    /// What is wrong with others that it has.
+    pub(crate) wrong: Option<ManifestError>,
 }
 
 /// One `[[kernel]]` of a manifest.
@@ -72,19 +75,24 @@ pub(crate) struct Source {
 impl Manifest {
     /// Reads and checks the manifest of that path; a folder means the `grainstore.toml` in it.
     ///
+    /// What is wrong with one kernel does not keep the others from being made.
+    ///
     /// # Errors
-    /// Whatever is wrong with it or with a file it names, all of it at once.
+    /// When no kernel is left: with all that is wrong, at once.
     pub(crate) fn read(path: &Path, known: &[KnownBackend]) -> Result<Self, ManifestError> {
         let path = if path.is_dir() { path.join(FILE_NAME) } else { path.to_owned() };
         let bytes = fs::read(&path).map_err(|error| ManifestError::unreadable(&path, &error))?;
         let text = String::from_utf8(bytes)
             .map_err(|error| ManifestError::unreadable(&path, &io::Error::other(error)))?;
-        let kernels = raw::parse(&text)
-            .map_err(|diagnostic| vec![diagnostic])
-            .and_then(|raw| check::check(raw, folder_of(&path), known));
-        match kernels {
-            Ok(kernels) => Ok(Self { path, kernels }),
-            Err(diagnostics) => Err(ManifestError::new(path, text, diagnostics)),
+        let (kernels, diagnostics) = match raw::parse(&text) {
+            Ok(raw) => check::check(raw, folder_of(&path), known),
+            Err(diagnostic) => (Vec::new(), vec![diagnostic]),
+        };
+        let wrong =
+            (!diagnostics.is_empty()).then(|| ManifestError::new(path.clone(), text, diagnostics));
+        match wrong {
+            Some(wrong) if kernels.is_empty() => Err(wrong),
+            wrong => Ok(Self { path, kernels, wrong }),
         }
     }
 }

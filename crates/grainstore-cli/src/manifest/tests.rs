@@ -33,8 +33,14 @@ fn read(text: &str) -> Result<Manifest, String> {
     let folder = folder();
     let path = folder.path().join(FILE_NAME);
     fs::write(&path, text).unwrap();
-    Manifest::read(folder.path(), &known())
-        .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+    let read = Manifest::read(folder.path(), &known());
+    let told = |error: ManifestError| {
+        error.to_string().replace(&format!("{}/", folder.path().display()), "")
+    };
+    match read {
+        Ok(Manifest { wrong: Some(wrong), .. }) | Err(wrong) => Err(told(wrong)),
+        Ok(manifest) => Ok(manifest),
+    }
 }
 
 /// What is said of a kernel with these lines, its name on line 2, theirs from line 3.
@@ -133,7 +139,9 @@ fn names_are_unique_and_not_empty() {
     let said = read(&format!("{kernel}{kernel}")).unwrap_err();
     assert!(said.starts_with("grainstore.toml:5:8: there are two kernels named `k`"), "{said}");
     let said = read("[[kernel]]\nname = \" \"\nsource = \"saxpy.c\"\n").unwrap_err();
-    assert!(said.starts_with("grainstore.toml:2:8: the name is empty"), "{said}");
+    assert!(said.starts_with("grainstore.toml:2:8: this is no name"), "{said}");
+    let said = read("[[kernel]]\nname = \"a\\nb\"\nsource = \"saxpy.c\"\n").unwrap_err();
+    assert!(said.starts_with("grainstore.toml:2:8: this is no name"), "{said}");
 }
 
 #[test]
@@ -232,4 +240,28 @@ fn a_manifest_that_is_not_there_or_not_text_is_told() {
     fs::write(&path, b"\xff").unwrap();
     let said = Manifest::read(&path, &known()).unwrap_err().to_string();
     assert!(said.contains("can't be read: invalid utf-8"), "{said}");
+}
+
+#[test]
+fn a_kernel_that_is_wrong_leaves_the_others() {
+    let folder = folder();
+    let good = "[[kernel]]\nname = \"good\"\nsource = \"saxpy.c\"\n";
+    let wrong = "[[kernel]]\nname = \"bad\"\nsource = \"gone.c\"\nbackends = []\n";
+    fs::write(folder.path().join(FILE_NAME), format!("{wrong}{good}")).unwrap();
+    let manifest = Manifest::read(folder.path(), &known()).unwrap();
+    assert_eq!(manifest.kernels.len(), 1);
+    assert_eq!(manifest.kernels[0].name, "good");
+    let wrong = manifest.wrong.unwrap();
+    let kernels = wrong.kernels();
+    assert_eq!(kernels.len(), 1);
+    assert_eq!(kernels[0].0, "bad");
+    let lines: Vec<_> = kernels[0].1.lines().collect();
+    assert!(lines[0].ends_with(":3:10: there is no file `gone.c`"), "{lines:?}");
+    assert!(lines[1].ends_with(":4:12: the list is empty"), "{lines:?}");
+}
+
+#[test]
+fn what_the_runtime_refuses_is_told_with_the_manifest() {
+    let said = wrong("source = \"saxpy.c\"\n[kernel.defines]\nN = \"\\u0000\"");
+    assert!(said.starts_with("grainstore.toml:2:8: "), "{said}");
 }

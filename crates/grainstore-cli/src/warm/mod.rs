@@ -23,12 +23,12 @@ use crate::args;
 use crate::backends::Backends;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::manifest::{self, Found, KnownBackend, Manifest};
+use crate::manifest::{self, Found, KnownBackend, Manifest, ManifestError};
 use crate::output::{self, Progress, human};
 use ask::ask;
 use make::make;
 use plan::{Asked, Plan};
-use report::{Outcome, Report};
+use report::{Outcome, Report, Row};
 use tell::{Warnings, tell, tell_skipped};
 
 /// Does it and tells it.
@@ -38,6 +38,9 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     let known = backends.known();
     let chosen = choose(&arguments.backends, &known)?;
     let manifest = read(arguments, &known)?;
+    if let Some(wrong) = &manifest.wrong {
+        output::error(wrong);
+    }
 
     // Nothing was made on disk or asked of a driver until here.
     let folder = arguments.store.folder().map_err(Failure::environment)?;
@@ -85,7 +88,9 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
         return Ok(exit);
     }
 
-    let report = Report::new(work.rows, work.walls, began.elapsed());
+    let wrong = manifest.wrong.iter().flat_map(ManifestError::kernels);
+    let rows = work.rows.into_iter().chain(wrong.map(|(name, error)| Row::wrong(name, error)));
+    let report = Report::new(rows.collect(), work.walls, began.elapsed());
     if arguments.json {
         output::print_json(&report)?;
     } else {

@@ -35,6 +35,23 @@ pub(super) struct Row {
     pub(super) compile_time: Duration,
 }
 
+impl Row {
+    /// A kernel whose entry in the manifest is wrong: it has come to no backend.
+    pub(super) fn wrong(name: &str, error: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            backend: String::new(),
+            device: String::new(),
+            variant: String::new(),
+            outcome: Outcome::Failed,
+            ms: 0.0,
+            fingerprint: None,
+            error: Some(error),
+            compile_time: Duration::ZERO,
+        }
+    }
+}
+
 /// All rows, and their sums. The names of the fields are the documented form of `warm --json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {

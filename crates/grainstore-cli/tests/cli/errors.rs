@@ -68,7 +68,25 @@ fn an_empty_matrix() {
 
 #[test]
 fn two_kernels_of_one_name() {
-    wrong(&format!("{THREE}{THREE}"), &["there are two kernels named `saxpy`", "differently"]);
+    let place = Place::with_manifest(&format!("{THREE}{THREE}"));
+    let ran = place.run(&["warm", "--json"]).expect(1);
+    ran.says("grainstore.toml:10:8: there are two kernels named `saxpy`").says("differently");
+    let json = ran.json();
+    assert_eq!((&json["compiled"], &json["failed"]), (&3.into(), &1.into()));
+}
+
+#[test]
+fn a_kernel_that_is_wrong_is_told_and_the_others_are_done() {
+    let place = Place::with_manifest(&format!(
+        "[[kernel]]\nname = \"wrong\"\nsource = \"gone.c\"\n{THREE}"
+    ));
+    let ran = place.run(&["warm", "--json"]).expect(1);
+    ran.says("grainstore.toml:3:10: there is no file `gone.c`").says("help: ");
+    let json = ran.json();
+    assert_eq!((&json["compiled"], &json["failed"]), (&3.into(), &1.into()));
+    let wrong = &json["kernels"][3];
+    assert_eq!((&wrong["name"], &wrong["backend"]), (&"wrong".into(), &"".into()));
+    assert!(wrong["error"].as_str().unwrap().contains("gone.c"));
 }
 
 #[test]
