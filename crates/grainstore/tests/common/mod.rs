@@ -2,9 +2,9 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::collections::HashSet;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use grainstore::{Builder, Cache};
+use grainstore::{Builder, Cache, Error};
 
 pub type Failure = std::io::Error;
 
@@ -23,18 +23,30 @@ struct Lives {
     most_alive: usize,
     released: Vec<u64>,
     busy: HashSet<u64>,
+    /// Keys whose release fails.
+    stuck: HashSet<u64>,
+    /// Keys of the values that `idle` was asked about, in order.
+    asked: Vec<u64>,
+    /// What must never happen. Kept, since a panic in a callback is contained by the cache.
+    faults: Vec<String>,
 }
 
 /// A value that its world knows about.
 #[derive(Debug)]
 pub struct Module {
     pub key: u64,
-    serial: usize,
+    pub serial: usize,
 }
 
 impl World {
+    fn lives(&self) -> MutexGuard<'_, Lives> {
+        let lives = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(lives.faults.is_empty() || std::thread::panicking(), "{:?}", lives.faults);
+        lives
+    }
+
     pub fn make(&self, key: u64) -> Module {
-        let mut lives = self.0.lock().unwrap();
+        let mut lives = self.lives();
         lives.made += 1;
         let serial = lives.made;
         lives.alive.insert(serial);
@@ -48,47 +60,87 @@ impl World {
     }
 
     pub fn release(&self, module: Module) {
-        let mut lives = self.0.lock().unwrap();
-        assert!(lives.alive.remove(&module.serial), "{module:?} was released twice");
+        let mut lives = self.lives();
+        if !lives.alive.remove(&module.serial) {
+            lives.faults.push(format!("{module:?} was released twice"));
+        }
         lives.released.push(module.key);
     }
 
+    /// Has the release of this key's values fail, with the key as the error's text.
+    pub fn fail_release(&self, key: u64) {
+        self.lives().stuck.insert(key);
+    }
+
+    /// A fault, for code whose panics are contained.
+    pub fn fault(&self, what: impl Into<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).faults.push(what.into());
+    }
+
     pub fn made(&self) -> usize {
-        self.0.lock().unwrap().made
+        self.lives().made
     }
 
     pub fn alive(&self) -> usize {
-        self.0.lock().unwrap().alive.len()
+        self.lives().alive.len()
     }
 
     pub fn most_alive(&self) -> usize {
-        self.0.lock().unwrap().most_alive
+        self.lives().most_alive
     }
 
     /// Keys of released values, in the order of release.
     pub fn released(&self) -> Vec<u64> {
-        self.0.lock().unwrap().released.clone()
+        self.lives().released.clone()
     }
 
     pub fn set_busy(&self, key: u64, busy: bool) {
-        let mut lives = self.0.lock().unwrap();
-        if busy { lives.busy.insert(key) } else { lives.busy.remove(&key) };
+        let mut lives = self.lives();
+        if busy {
+            lives.busy.insert(key)
+        } else {
+            lives.busy.remove(&key)
+        };
     }
 
     pub fn is_idle(&self, module: &Module) -> bool {
-        !self.0.lock().unwrap().busy.contains(&module.key)
+        let mut lives = self.lives();
+        if !lives.alive.contains(&module.serial) {
+            lives.faults.push(format!("asked about {module:?}, which is not alive"));
+        }
+        lives.asked.push(module.key);
+        !lives.busy.contains(&module.key)
+    }
+
+    /// The keys that `idle` was asked about since this was last called, in order.
+    pub fn take_asked(&self) -> Vec<u64> {
+        std::mem::take(&mut self.lives().asked)
     }
 
     /// A builder whose values tell this world of their release, and ask it whether they are idle.
     pub fn builder(&self) -> Builder<u64, Module> {
         let (idle, release) = (self.clone(), self.clone());
-        Cache::<u64, Module>::builder()
-            .idle(move |module| idle.is_idle(module))
-            .release(move |module| release.release(module))
+        Cache::<u64, Module>::builder().idle(move |module| idle.is_idle(module)).release(
+            move |module| {
+                let key = module.key;
+                release.release(module);
+                if release.lives().stuck.contains(&key) {
+                    return Err(failure(&key.to_string()));
+                }
+                Ok(())
+            },
+        )
     }
 
     pub fn cache(&self, capacity: usize) -> Cache<u64, Module> {
         self.builder().capacity(capacity).build().unwrap()
+    }
+
+    /// Builds these keys, one after the other, and keeps no pin.
+    pub fn fill(&self, cache: &Cache<u64, Module>, keys: impl IntoIterator<Item = u64>) {
+        for key in keys {
+            cache.get_or_build(&key, || self.build(key)).unwrap();
+        }
     }
 }
 
@@ -130,4 +182,31 @@ where
     let live = cache.len() as u64 + figures.retired;
     assert_eq!(figures.built, figures.released + figures.abandoned + live, "{figures:?}");
     assert_eq!(figures.entries, cache.len() as u64 + figures.building, "{figures:?}");
+}
+
+/// The parts of a `Busy`: pinned, busy, building, retired.
+pub fn parts(error: &Error) -> [usize; 4] {
+    let Error::Busy { capacity, pinned, busy, building, retired } = *error else {
+        panic!("{error:?} is not Busy")
+    };
+    assert_eq!(capacity, pinned + busy + building + retired, "{error:?}");
+    [pinned, busy, building, retired]
+}
+
+/// An `idle` that can be held in the middle of its answer.
+pub fn held_idle(capacity: usize) -> (World, Gate, Cache<u64, Module>) {
+    let (world, gate) = (World::default(), Gate::default());
+    let cache = {
+        let (idle, release, gate) = (world.clone(), world.clone(), gate.clone());
+        Cache::<u64, Module>::builder()
+            .capacity(capacity)
+            .idle(move |module| {
+                gate.pass();
+                idle.is_idle(module)
+            })
+            .release(move |module| release.release(module))
+            .build()
+            .unwrap()
+    };
+    (world, gate, cache)
 }
