@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use crate::contain::contain;
 use crate::sync::{Condvar, Mutex};
 
 #[derive(Default)]
@@ -23,8 +24,8 @@ static ALARMS: Mutex<Option<Alarms>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
 
 fn wake_at(time: Instant, waker: Waker) {
-    let mut alarms = ALARMS.lock();
-    let alarms = alarms.get_or_insert_with(Alarms::default);
+    let mut guard = ALARMS.lock();
+    let alarms = guard.get_or_insert_with(Alarms::default);
     alarms.next += 1;
     alarms.due.insert((time, alarms.next), waker);
     if alarms.running {
@@ -35,7 +36,11 @@ fn wake_at(time: Instant, waker: Waker) {
     alarms.running = started.is_ok();
     if !alarms.running {
         // No thread is to be had: the waiting task polls itself along.
-        std::mem::take(&mut alarms.due).into_values().for_each(Waker::wake);
+        let waiting = std::mem::take(&mut alarms.due);
+        drop(guard);
+        for waker in waiting.into_values() {
+            let _ = contain(|| waker.wake());
+        }
     }
 }
 
@@ -54,7 +59,7 @@ fn run() {
         }
         let waker = alarms.due.pop_first().map(|(_, waker)| waker);
         drop(guard);
-        waker.into_iter().for_each(Waker::wake);
+        let _ = contain(|| waker.map(Waker::wake));
         guard = ALARMS.lock();
     }
 }

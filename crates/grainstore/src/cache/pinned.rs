@@ -5,6 +5,8 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::core::entry::Grain;
+use super::core::pin_again;
+use super::core::readers::Mark;
 use super::core::state::Unpin;
 
 /// A value of a cache, kept from release as long as this or any clone of it lives.
@@ -14,6 +16,7 @@ use super::core::state::Unpin;
 /// It keeps nothing else alive: the cache may be dropped while pins are out.
 pub struct Pinned<V> {
     grain: NonNull<Grain<V>>,
+    mark: Mark,
 }
 
 // SAFETY: a pin is a shared reference to a `V`, whose count is atomic, and whose last drop may
@@ -23,9 +26,14 @@ unsafe impl<V: Send + Sync> Send for Pinned<V> {}
 unsafe impl<V: Send + Sync> Sync for Pinned<V> {}
 
 impl<V> Pinned<V> {
-    /// Makes the handle of a pin that the caller has taken on the grain's state, and hands over.
-    pub(crate) fn from_pin(grain: &Grain<V>) -> Self {
-        Self { grain: NonNull::from(grain) }
+    /// Makes the handle of a pin that the caller has taken on the grain, and hands over.
+    #[inline]
+    pub(crate) fn new(grain: &Grain<V>, mark: Mark) -> Self {
+        Self { grain: NonNull::from(grain), mark }
+    }
+
+    pub(crate) fn is_counted(&self) -> bool {
+        self.mark.is_counted()
     }
 
     fn grain(&self) -> &Grain<V> {
@@ -44,6 +52,7 @@ impl<V> Pinned<V> {
 impl<V> Deref for Pinned<V> {
     type Target = V;
 
+    #[inline]
     fn deref(&self) -> &V {
         // SAFETY: this is a pin on the grain, which therefore has a value.
         unsafe { self.grain().value() }
@@ -58,14 +67,15 @@ impl<V> AsRef<V> for Pinned<V> {
 
 impl<V> Clone for Pinned<V> {
     fn clone(&self) -> Self {
-        self.grain().state.pin_again();
-        Self { grain: self.grain }
+        pin_again(self.grain());
+        Self { grain: self.grain, mark: Mark::COUNTED }
     }
 }
 
 impl<V> Drop for Pinned<V> {
+    #[inline]
     fn drop(&mut self) {
-        if self.grain().state.unpin() == Unpin::Held {
+        if !self.mark.unpin() && self.grain().state.unpin() == Unpin::Held {
             last_pin_dropped(self.grain);
         }
     }

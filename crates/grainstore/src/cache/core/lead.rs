@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::drains::Ending;
 use super::flight::{Abdicated, Flight, Outcome};
+use super::readers::Mark;
 use super::waits::{self, Edge, Inside};
 use super::{Core, Key, Locked};
 use crate::Error;
@@ -92,8 +93,12 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
             Err(error) => return Err(self.end_without_value(error, Some(took))),
         };
         let core = &*self.core;
-        let fits = core.fit(self.index, &value);
-        core.observe(self.index, EventKind::BuildFinished { took, error: None });
+        let fits = {
+            // What runs here of the user's may ask for keys, and must not ask for this one.
+            let _inside = waits::enter(self.flight.node, core.id, Inside::Build);
+            core.observe(self.index, EventKind::BuildFinished { took, error: None });
+            self.flight.doomed().is_none() && core.fit(self.index, &value)
+        };
         let mut ledger = core.ledger();
         ledger.statistics.build_time += took;
         ledger.statistics.built += 1;
@@ -123,7 +128,7 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
         let pins = 1 + self.flight.waiters();
         if fits {
             ledger.resident += 1;
-            let now = core.now();
+            let now = core.now(&mut ledger);
             entry.use_at(now);
             entry.grain.state.install(pins);
             ledger.enqueue(self.index, now);
@@ -133,7 +138,7 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
             core.index.remove(entry.hash(), self.index);
             entry.grain.state.install_unretained(pins);
         }
-        let pin = Pinned::from_pin(&entry.grain);
+        let pin = Pinned::new(&entry.grain, Mark::COUNTED);
         ledger.wake_later(self.flight.end(Outcome::Ready));
         drop(ledger);
         self.done();
@@ -160,6 +165,7 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
     /// Ends a flight that leaves nothing behind. What its caller is told.
     fn end_without_value(self, error: Error, took: Option<Duration>) -> Error {
         if let Some(took) = took {
+            let _inside = waits::enter(self.flight.node, self.core.id, Inside::Build);
             let finished = EventKind::BuildFinished { took, error: Some(&error) };
             self.core.observe(self.index, finished);
         }

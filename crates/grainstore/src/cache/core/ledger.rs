@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use super::drains::Coverage;
 use super::flight::Flight;
+use super::readers::Reader;
 use super::waits::Node;
 use crate::cache::statistics::Statistics;
 use crate::{DeviceId, Error};
@@ -62,6 +63,16 @@ pub(crate) struct Ledger {
     pub(crate) changes: u64,
     /// Counts what may have made room: a place or a pin given back, a poke.
     pub(crate) openings: u64,
+    /// Every thread's reader of this cache.
+    pub(crate) readers: Vec<&'static Reader>,
+    /// Those whose thread has ended, for the next thread.
+    pub(crate) idle_readers: Vec<&'static Reader>,
+    /// Which entry is pinned by the slots that are watched, by the reader's address and slot.
+    pub(crate) watches: HashMap<(usize, usize), u32>,
+    /// The time of the latest install.
+    pub(crate) now: u64,
+    /// Values whose release has begun.
+    pub(crate) releasing: usize,
     /// All handles are gone: what is released now is released without asking.
     pub(crate) closed: bool,
     pub(crate) statistics: Statistics,
@@ -88,6 +99,11 @@ impl Ledger {
             sleepers: 0,
             changes: 0,
             openings: 0,
+            readers: Vec::new(),
+            idle_readers: Vec::new(),
+            watches: HashMap::new(),
+            now: 0,
+            releasing: 0,
             closed: false,
             statistics: Statistics::default(),
         }

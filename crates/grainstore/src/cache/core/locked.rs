@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::task::Waker;
 
 use super::ledger::Ledger;
+use crate::contain::contain;
 use crate::sync::MutexGuard;
 
 /// The ledger, locked. Tasks that were found to be worth waking are woken when the lock is gone.
@@ -61,6 +62,8 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Later {
     fn drop(&mut self) {
-        std::mem::take(&mut self.0).into_iter().for_each(Waker::wake);
+        for waker in std::mem::take(&mut self.0) {
+            let _ = contain(|| waker.wake());
+        }
     }
 }

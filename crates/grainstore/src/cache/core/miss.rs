@@ -34,7 +34,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         let mut ledger = self.ledger();
         if let Some(entry) = self.locate(hash, key, devices) {
             if let Some(pin) = self.pin_located(entry) {
-                drop(ledger);
+                self.note_use_located(ledger, entry);
                 return Begun::Hit(pin);
             }
             let index = entry.grain.index;

@@ -13,6 +13,7 @@ pub(crate) mod locked;
 pub(crate) mod miss;
 pub(crate) mod observe;
 pub(crate) mod pins;
+pub(crate) mod readers;
 pub(crate) mod release;
 pub(crate) mod room;
 pub(crate) mod state;
@@ -26,10 +27,11 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 
 use self::arena::Arena;
-use self::entry::{Entry, Identity};
+use self::entry::{Entry, Grain, Identity};
 use self::index::Index;
 use self::ledger::Ledger;
 use self::locked::Locked;
+use self::readers::{Mark, Reader};
 use super::builder::Config;
 use super::devices::{DeviceSet, hash_key};
 use super::pinned::Pinned;
@@ -53,8 +55,11 @@ pub(crate) struct Core<K, V> {
     changed: Condvar,
     /// Caches whose values close over ours.
     borrowers: Mutex<Vec<Weak<dyn room::Borrower>>>,
+    /// The earliest time that a use can have now: later than the latest install.
     clock: AtomicU64,
+    /// Hits that no reader counted.
     hits: AtomicU64,
+    me: Weak<Self>,
     /// Keeps the core alive after its last handle, while it has live values.
     myself: Mutex<Option<Arc<Core<K, V>>>>,
 }
@@ -70,8 +75,9 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             ledger: Mutex::new(Ledger::new(config.capacity)),
             changed: Condvar::new(),
             borrowers: Mutex::new(Vec::new()),
-            clock: AtomicU64::new(1),
+            clock: AtomicU64::new(0),
             hits: AtomicU64::new(0),
+            me: me.clone(),
             myself: Mutex::new(None),
             config,
         })
@@ -83,46 +89,69 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 
     /// The resident value of this identity, pinned. Takes no lock; it may miss a value that is
     /// there while others come and go, so who needs to know looks again under the lock.
+    #[inline]
     pub(crate) fn find(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
+        let reader = self.reader();
         let entries = self.index.candidates(hash).filter_map(|index| self.arena.get(index));
-        entries.filter(|entry| entry.hash() == hash).find_map(|entry| self.pin_if(entry, key, devices))
+        entries.filter(|entry| entry.hash() == hash).find_map(|entry| {
+            let pin = self.pin(&entry.grain, reader)?;
+            // SAFETY: the entry is pinned.
+            let identity = unsafe { entry.identity() };
+            if identity.key != *key || identity.devices != *devices {
+                return None;
+            }
+            self.note_hit(&entry.grain, &pin, reader);
+            Some(pin)
+        })
     }
 
-    fn pin_if(&self, entry: &Entry<K, V>, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
-        let grain = &entry.grain;
-        // A look-up that `idle` makes of the value it is asked about is neither a pin nor a use.
-        let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
-        let pinned = if asks { grain.state.pin_beside_claim() } else { grain.state.pin() };
-        let pin = pinned.then(|| Pinned::from_pin(grain))?;
-        // SAFETY: the entry is pinned.
-        let identity = unsafe { entry.identity() };
-        if identity.key != *key || identity.devices != *devices {
-            return None;
+    /// Pins what is resident: in a slot of this thread's where that can be, else by count.
+    #[inline]
+    pub(crate) fn pin(
+        &self,
+        grain: &Grain<V>,
+        reader: Option<&'static Reader>,
+    ) -> Option<Pinned<V>> {
+        match reader.and_then(|reader| reader.pin(grain.index, &grain.state)) {
+            Some(mark) => Some(Pinned::new(grain, mark)),
+            None => pin_counted(grain),
         }
-        self.note_hit(entry, asks);
-        Some(pin)
     }
 
-    fn note_hit(&self, entry: &Entry<K, V>, asks: bool) {
-        self.hits.fetch_add(1, Ordering::Relaxed);
-        if !asks {
-            entry.use_at(self.now());
+    /// A hit is a use, but for the look-up that `idle` makes of the value it is asked about.
+    #[inline]
+    pub(crate) fn note_hit(
+        &self,
+        grain: &Grain<V>,
+        pin: &Pinned<V>,
+        reader: Option<&'static Reader>,
+    ) {
+        let Some(reader) = reader else {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        reader.count_hit();
+        if pin.is_counted() && waits::is_asking_about(address(grain)) {
+            return;
+        }
+        if !reader.note(grain.index, &self.clock) {
+            self.grow_stamps(reader);
+            reader.note(grain.index, &self.clock);
         }
     }
 
     /// Pins an entry that was located under the lock, if it is resident. No code of the key's runs.
     fn pin_located(&self, entry: &Entry<K, V>) -> Option<Pinned<V>> {
-        let grain = &entry.grain;
-        let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
-        let pinned = if asks { grain.state.pin_beside_claim() } else { grain.state.pin() };
-        let pin = pinned.then(|| Pinned::from_pin(grain))?;
-        self.note_hit(entry, asks);
+        let pin = pin_counted(&entry.grain)?;
+        self.hits.fetch_add(1, Ordering::Relaxed);
         Some(pin)
     }
 
-    /// The next moment of the cache's own clock.
-    fn now(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::Relaxed)
+    /// A use by a look-up that had to take the lock.
+    fn note_use_located(&self, mut ledger: Locked<'_>, entry: &Entry<K, V>) {
+        if !waits::is_asking_about(address(&entry.grain)) {
+            entry.use_at(self.now(&mut ledger));
+        }
     }
 
     /// The entry that is resident or being built for this identity. Exact, under the lock.
@@ -139,10 +168,11 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     pub(crate) fn get(&self, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
         let hash = self.hash(key, devices);
         self.find(hash, key, devices).or_else(|| {
-            let ledger = self.ledger.lock();
-            let pin = self.locate(hash, key, devices).and_then(|entry| self.pin_located(entry));
-            drop(ledger);
-            pin
+            let ledger = self.ledger();
+            let entry = self.locate(hash, key, devices)?;
+            let pin = self.pin_located(entry)?;
+            self.note_use_located(ledger, entry);
+            Some(pin)
         })
     }
 
@@ -195,13 +225,31 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         statistics.entries = (ledger.resident + ledger.building) as u64;
         statistics.building = ledger.building as u64;
         statistics.retired = ledger.retired as u64;
+        statistics.hits += ledger.readers.iter().map(|reader| reader.hits()).sum::<u64>();
         drop(ledger);
         statistics.hits += self.hits.load(Ordering::Relaxed);
         statistics
     }
 }
 
+/// Pins what is resident, in the state word. The look-up that `idle` makes of the value it is asked
+/// about leaves the claim on it.
+#[cold]
+fn pin_counted<V>(grain: &Grain<V>) -> Option<Pinned<V>> {
+    let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
+    let pinned = if asks { grain.state.pin_beside_claim() } else { grain.state.pin() };
+    pinned.then(|| Pinned::new(grain, Mark::COUNTED))
+}
+
+/// One more pin beside one that there is, in the state word.
+pub(crate) fn pin_again<V>(grain: &Grain<V>) {
+    let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
+    if !(asks && grain.state.pin_beside_claim()) {
+        grain.state.pin_again();
+    }
+}
+
 /// What a value is called in the stack of waits.
-fn address<V>(grain: &entry::Grain<V>) -> usize {
+fn address<V>(grain: &Grain<V>) -> usize {
     std::ptr::from_ref(grain).addr()
 }

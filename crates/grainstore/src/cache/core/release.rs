@@ -27,7 +27,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         if state.is_resident() {
             // Retiring takes the lock, so that the entry stays resident here. It may have been
             // pinned, parked and unpinned again since it was held; then it is still held.
-            ledger.enqueue(index, self.entry(index).last_use());
+            let last_use = self.last_use(&ledger, index);
+            ledger.enqueue(index, last_use);
             while state.let_go() == LetGo::StillHeld {}
             self.note_opening(&mut ledger);
             return;
@@ -44,7 +45,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// may be done here and now. True if it has been.
     pub(crate) fn settle(&self, index: u32) -> bool {
         let state = &self.entry(index).grain.state;
-        let mut sure = self.ledger().closed;
+        let Some(mut sure) = self.unpinned(index) else { return false };
         loop {
             let release = sure || (self.may_release() && self.ask(index));
             let mut ledger = self.ledger();
@@ -57,10 +58,11 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             let kept = if release { state.start_release() } else { state.let_go_retired() };
             if !kept {
                 drop(ledger);
-                self.forget(index);
+                self.forget_unpinned(index);
                 return false;
             }
             if release {
+                ledger.releasing += 1;
                 drop(ledger);
                 self.release_owned(index, None);
                 return true;
@@ -72,6 +74,18 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             self.note_change(&mut ledger);
             return false;
         }
+    }
+
+    /// The caller holds a retired or abandoned entry: whether really nobody pins it, and then
+    /// whether the cache is closed. Otherwise the hold is gone, and the last of the pins decides.
+    fn unpinned(&self, index: u32) -> Option<bool> {
+        let state = &self.entry(index).grain.state;
+        let mut ledger = self.ledger();
+        let announced = self.announced_pins(&mut ledger, index);
+        // Slots first, the count second: a pin goes from a slot to the count, by a clone, and never
+        // back. And once there is none of either, there will be none.
+        let left = announced || state.is_counted();
+        if left && state.leave_to_pins(!announced) { None } else { Some(ledger.closed) }
     }
 
     pub(crate) fn may_release(&self) -> bool {
@@ -131,6 +145,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         });
         let mut ledger = self.ledger();
         ledger.retired -= 1;
+        ledger.releasing -= 1;
         ledger.statistics.released += 1;
         ledger.statistics.release_failures += u64::from(outcome.is_err());
         // Unless the build was abandoned meanwhile.
@@ -178,8 +193,14 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         }
     }
 
-    /// The caller holds an abandoned entry that nobody pins: the value is forgotten.
+    /// The caller holds an abandoned entry: the value is forgotten if nobody pins it.
     pub(crate) fn forget(&self, index: u32) {
+        if self.unpinned(index).is_some() {
+            self.forget_unpinned(index);
+        }
+    }
+
+    fn forget_unpinned(&self, index: u32) {
         // SAFETY: the entry is abandoned, unpinned, and held by this thread alone.
         std::mem::forget(unsafe { self.entry(index).grain.take_value() });
         let mut ledger = self.ledger();

@@ -171,7 +171,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         let mut undecided = !ledger.asks.is_empty();
         while let Some((stamp, index)) = ledger.next_in_order(refused.behind) {
             let entry = self.entry(index);
-            let last_use = entry.last_use();
+            let last_use = self.last_use(ledger, index);
             if last_use > stamp {
                 ledger.dequeue(index);
                 ledger.enqueue(index, last_use);
@@ -182,6 +182,10 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 continue;
             }
             match entry.grain.state.claim() {
+                Claim::Claimed if self.announced_pins(ledger, index) => {
+                    entry.grain.state.park_held();
+                    ledger.dequeue(index);
+                }
                 Claim::Claimed if !take => {
                     refused.behind = Some((stamp, index));
                     return Search::Ask(index, stamp);
@@ -212,6 +216,10 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             let state = &self.entry(index).grain.state;
             match state.claim() {
                 Claim::Parked => ledger.dequeue(index),
+                Claim::Claimed if self.announced_pins(ledger, index) => {
+                    state.park_held();
+                    ledger.dequeue(index);
+                }
                 Claim::Claimed => drop(state.let_go()),
                 Claim::Held | Claim::Gone => {}
             }
@@ -239,6 +247,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         self.index.remove(self.entry(index).hash(), index);
         ledger.resident -= 1;
         ledger.retired += 1;
+        ledger.releasing += 1;
         ledger.statistics.evictions += 1;
         ledger.lift_weight(index);
     }
@@ -285,7 +294,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     fn borrowers_give_up(&self) -> bool {
         {
             let ledger = self.ledger();
-            let pinned = ledger.resident - ledger.ordered() + ledger.retired - ledger.limbo.len();
+            let retired = ledger.retired - ledger.limbo.len().min(ledger.retired);
+            let pinned = ledger.resident - ledger.ordered() + retired.saturating_sub(ledger.releasing);
             if pinned == 0 {
                 return false;
             }
@@ -401,7 +411,14 @@ impl<K: Key, V: Send + Sync + 'static> Borrower for Core<K, V> {
                     drop(ledger);
                     self.question(index, stamp, &mut refused)
                 }
-                Search::Undecided | Search::Nothing => return false,
+                Search::Undecided | Search::Nothing => {
+                    drop(ledger);
+                    // What stands above us may pin what we could give up.
+                    if self.borrowers_give_up() {
+                        continue;
+                    }
+                    return false;
+                }
             };
             if let Some(victim) = victim {
                 self.evict(victim, None);

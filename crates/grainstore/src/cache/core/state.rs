@@ -74,7 +74,8 @@ impl State {
     }
 
     fn update(&self, mut step: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, &mut step)
+        // Sequentially consistent, because pins in readers' slots are decided by it.
+        self.0.fetch_update(Ordering::SeqCst, Ordering::Acquire, &mut step)
     }
 
     /// VACANT to BUILDING. The caller owns the entry.
@@ -118,9 +119,16 @@ impl State {
         self.update(|word| (word & PHASE == RESIDENT).then_some(word + 1)).is_ok()
     }
 
-    /// One more pin for somebody who has one.
+    /// Whether a pin that was announced before this call stands: the entry is resident and not
+    /// claimed.
+    #[inline]
+    pub(crate) fn allows_announced_pin(&self) -> bool {
+        self.0.load(Ordering::SeqCst) & (PHASE | CLAIM) == RESIDENT
+    }
+
+    /// One more pin for somebody who has one; takes any claim with it.
     pub(crate) fn pin_again(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        let _ = self.update(|word| Some((word & !CLAIM) + 1));
     }
 
     /// Gives up a pin.
@@ -160,7 +168,7 @@ impl State {
     pub(crate) fn confirm(&self) -> bool {
         let claimed = RESIDENT | HOLD | CLAIM;
         self.0
-            .compare_exchange(claimed, RELEASING, Ordering::AcqRel, Ordering::Acquire)
+            .compare_exchange(claimed, RELEASING, Ordering::SeqCst, Ordering::Acquire)
             .is_ok()
     }
 
@@ -181,14 +189,44 @@ impl State {
 
     /// Takes hold of a retired entry that nobody pins or holds.
     pub(crate) fn hold_retired(&self) -> bool {
-        self.0.compare_exchange(RETIRED, RETIRED | HOLD, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.0.compare_exchange(RETIRED, RETIRED | HOLD, Ordering::SeqCst, Ordering::Acquire).is_ok()
+    }
+
+    /// Whether the state word counts any pin.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.0.load(Ordering::SeqCst) & PINS > 0
+    }
+
+    /// RESIDENT and claimed to parked, by the holder, because a slot pins the entry.
+    pub(crate) fn park_held(&self) {
+        let _ = self.update(|word| Some((word & !(HOLD | CLAIM)) | PARKED));
+    }
+
+    /// The entry is going back into the order of use.
+    pub(crate) fn unpark(&self) {
+        self.0.fetch_and(!PARKED, Ordering::SeqCst);
+    }
+
+    /// Takes hold of a retired or abandoned entry that the word counts no pin of, and nobody holds.
+    pub(crate) fn hold_left(&self) -> bool {
+        let free = |word: u64| {
+            let left = matches!(word & PHASE, RETIRED | ABANDONED);
+            (left && word & (PINS | HOLD) == 0).then_some(word | HOLD)
+        };
+        self.update(free).is_ok()
+    }
+
+    /// Ends a hold on a retired or abandoned entry whose pins are yet to go: somebody else will
+    /// decide about it. With `counted`, only if the word counts a pin: else false.
+    pub(crate) fn leave_to_pins(&self, counted: bool) -> bool {
+        self.update(|word| (!counted || word & PINS > 0).then_some(word & !HOLD)).is_ok()
     }
 
     /// RETIRED to RELEASING, by the holder of an entry that nobody pins. The caller then owns it.
     /// False if it was abandoned meanwhile: then the caller still holds it.
     pub(crate) fn start_release(&self) -> bool {
         let held = RETIRED | HOLD;
-        self.0.compare_exchange(held, RELEASING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.0.compare_exchange(held, RELEASING, Ordering::SeqCst, Ordering::Acquire).is_ok()
     }
 
     /// Ends a hold on an entry that was resident when it began.

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 
 use super::flight::{Abdicated, Flight, Outcome, Woken};
 use super::lead::Lead;
+use super::readers::Mark;
 use super::waits::{self, Edge};
 use super::{Core, Key};
 use crate::Error;
@@ -87,6 +88,6 @@ impl<K: Key, V: Send + Sync + 'static> Drop for Ticket<K, V> {
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// The handle of a pin that was taken on this entry for the caller.
     fn adopt_pin(&self, index: u32) -> Pinned<V> {
-        Pinned::from_pin(&self.entry(index).grain)
+        Pinned::new(&self.entry(index).grain, Mark::COUNTED)
     }
 }

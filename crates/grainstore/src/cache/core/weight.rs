@@ -27,7 +27,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         loop {
             let mut ledger = self.ledger();
             let taken: u64 = held.iter().map(|&held| ledger.record(held).weight).sum();
-            if ledger.weight.saturating_sub(taken).saturating_add(weight) <= limit {
+            let total = ledger.weight.saturating_sub(taken).checked_add(weight);
+            if total.is_some_and(|total| total <= limit) {
                 if let Some(lost) = self.confirm_all(&held) {
                     // Somebody pinned it meanwhile: go on without it.
                     held.retain(|&held| held != lost);

@@ -1,0 +1,72 @@
+//! This thread's readers, one for each cache that it uses.
+
+use std::cell::{Cell, RefCell};
+
+use super::{Reader, Watcher};
+use crate::sync::Weak;
+
+/// How many caches a thread can go between without a search.
+const WAYS: usize = 4;
+
+thread_local! {
+    /// The readers used last, by the lowest bits of their cache's id. Without a destructor, so that
+    /// a look at it is one load.
+    static RECENT: [Cell<(u64, Option<&'static Reader>)>; WAYS] =
+        const { [const { Cell::new((0, None)) }; WAYS] };
+    static ALL: RefCell<Readers> = const { RefCell::new(Readers(Vec::new())) };
+}
+
+/// Every reader of a thread, with the id of the cache it was taken for.
+struct Readers(Vec<(u64, &'static Reader)>);
+
+impl Drop for Readers {
+    /// The thread ends: its readers go back to the caches that are still there.
+    fn drop(&mut self) {
+        RECENT.with(|recent| recent.iter().for_each(|way| way.set((0, None))));
+        for (cache, reader) in self.0.drain(..) {
+            if reader.is_for(cache) {
+                let watcher = reader.own.watcher.lock().clone();
+                if let Some(watcher) = watcher.and_then(|watcher| watcher.upgrade()) {
+                    watcher.thread_gone(reader);
+                }
+            }
+        }
+    }
+}
+
+/// This thread's reader for the cache, if it was used of late.
+#[inline]
+pub(crate) fn recent(cache: u64) -> Option<&'static Reader> {
+    let (id, reader) = RECENT.with(|recent| recent[cache as usize % WAYS].get());
+    if id == cache { reader } else { None }
+}
+
+/// This thread's reader for the cache; a new one from `take` if it has none. None while the thread
+/// ends.
+#[cold]
+pub(crate) fn reader(
+    cache: u64,
+    take: impl FnOnce() -> &'static Reader,
+) -> Option<&'static Reader> {
+    let known = ALL.try_with(|all| {
+        all.borrow().0.iter().find(|(id, _)| *id == cache).map(|&(_, reader)| reader)
+    });
+    let reader = known.ok()?.unwrap_or_else(|| {
+        let reader = take();
+        let _ = ALL.try_with(|all| {
+            let readers = &mut all.borrow_mut().0;
+            // Caches that are gone have taken their readers back.
+            readers.retain(|(id, reader)| reader.is_for(*id));
+            readers.push((cache, reader));
+        });
+        reader
+    });
+    RECENT.with(|recent| recent[cache as usize % WAYS].set((cache, Some(reader))));
+    Some(reader)
+}
+
+/// A watcher's weak reference with its type left out.
+pub(crate) fn as_watcher<W: Watcher + 'static>(watcher: &Weak<W>) -> Weak<dyn Watcher> {
+    let weak: Weak<W> = watcher.clone();
+    weak
+}

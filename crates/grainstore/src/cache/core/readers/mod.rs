@@ -1,0 +1,260 @@
+//! Visible readers: pins that no two threads write to the same cache line for.
+//!
+//! After BRAVO (Dave Dice and Alex Kogan, "BRAVO: Biased Locking for Reader-Writer Locks", USENIX
+//! ATC 2019): a reader announces itself in a slot of its own instead of a shared counter, and who
+//! wants the reader gone looks at all slots. Here each thread has one [`Reader`] for each cache it
+//! uses, with a line of slots; a pin is the entry's number in one of them. Where the slots are all
+//! taken, and where the entry's state forbids it, a pin is counted in the state word instead.
+//!
+//! Two races decide everything, both between a store and a load of either side:
+//!
+//! * **pin against claim.** The reader swaps its slot, then loads the state; the claimer swaps the
+//!   state, then loads the slots. All four are sequentially consistent, so at least one side sees
+//!   the other: the reader sees the claim, takes its announcement back and is counted instead, or
+//!   the claimer sees the pin. The same holds for the retiring of an entry.
+//! * **unpin against watch.** The reader clears its slot, then loads `watched`; who waits for the
+//!   pin's end sets the slot's bit in `watched`, then loads the slot. The reader's side is a plain
+//!   store and a plain load; the watcher, who is rare, pays for both with [`barrier`].
+//!
+//! A reader's memory is never freed: an unpin still looks at it when the cache may be gone. Readers
+//! that are done with go to a pool, and are used again for other threads and caches.
+
+pub(crate) mod barrier;
+pub(crate) mod local;
+mod watch;
+
+use std::cell::UnsafeCell;
+
+use self::barrier::light;
+use super::state::State;
+use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, Weak};
+
+/// Pins that one thread can hold without counting: as many as fit a line with what belongs to them.
+pub(crate) const SLOTS: usize = 14;
+
+/// What a reader's cache is asked when a watched pin is gone.
+pub(crate) trait Watcher: Send + Sync {
+    fn watched_pin_gone(self: Arc<Self>, reader: &'static Reader, slot: usize);
+    /// The reader's thread has ended; another thread may take the reader over.
+    fn thread_gone(self: Arc<Self>, reader: &'static Reader);
+}
+
+/// One thread's announcements to one cache.
+#[repr(C, align(64))]
+pub(crate) struct Reader {
+    /// The entry that each slot pins, plus one; zero is free. Taken by the owning thread alone, set
+    /// free by whoever drops the pin.
+    slots: [AtomicU32; SLOTS],
+    /// A bit for each slot whose pin somebody waits for. Such a slot is not taken again.
+    watched: AtomicU32,
+    /// Where the owner looks first for a free slot.
+    hint: AtomicU32,
+    own: Own,
+}
+
+/// What only the owning thread writes; others read it under the ledger's lock.
+#[repr(C, align(64))]
+struct Own {
+    /// The cache that this reader is for; zero in the pool.
+    cache: AtomicU64,
+    hits: AtomicU64,
+    /// The owner's clock: the time of its latest use.
+    clock: AtomicU64,
+    /// When the owner last used each entry.
+    stamps: UnsafeCell<Box<[AtomicU64]>>,
+    watcher: Mutex<Option<Weak<dyn Watcher>>>,
+}
+
+// SAFETY: everything but `stamps` is atomic or locked. `stamps` is replaced by the owning thread
+// under the ledger's lock, read by the owning thread, and by others under the ledger's lock; a
+// reader changes its owner under that lock, too.
+unsafe impl Sync for Reader {}
+
+/// Readers that no cache uses now.
+static POOL: Mutex<Vec<&'static Reader>> = Mutex::new(Vec::new());
+
+impl Reader {
+    /// A reader for this cache, from the pool if there is one. Its figures start at zero.
+    pub(crate) fn take(cache: u64, watcher: Weak<dyn Watcher>) -> &'static Self {
+        let reader = POOL.lock().pop().unwrap_or_else(|| {
+            Box::leak(Box::new(Self {
+                slots: [const { AtomicU32::new(0) }; SLOTS],
+                watched: AtomicU32::new(0),
+                hint: AtomicU32::new(0),
+                own: Own {
+                    cache: AtomicU64::new(0),
+                    hits: AtomicU64::new(0),
+                    clock: AtomicU64::new(0),
+                    stamps: UnsafeCell::new(Box::default()),
+                    watcher: Mutex::new(None),
+                },
+            }))
+        });
+        *reader.own.watcher.lock() = Some(watcher);
+        reader.own.cache.store(cache, Ordering::Release);
+        reader
+    }
+
+    /// Back to the pool. The cache is gone, and with it every pin and everybody who used this
+    /// reader for it.
+    pub(crate) fn give_back(&'static self) {
+        debug_assert!(self.slots.iter().all(|slot| slot.load(Ordering::Relaxed) == 0));
+        self.own.cache.store(0, Ordering::Release);
+        self.own.hits.store(0, Ordering::Relaxed);
+        self.own.clock.store(0, Ordering::Relaxed);
+        self.watched.store(0, Ordering::Relaxed);
+        *self.own.watcher.lock() = None;
+        // SAFETY: the cache is gone, so nobody else looks at the stamps.
+        drop(std::mem::take(unsafe { &mut *self.own.stamps.get() }));
+        POOL.lock().push(self);
+    }
+
+    pub(crate) fn is_for(&self, cache: u64) -> bool {
+        self.own.cache.load(Ordering::Acquire) == cache
+    }
+
+    /// Pins an entry that is resident and not claimed, in a free slot. By the owning thread.
+    #[inline]
+    pub(crate) fn pin(&'static self, entry: u32, state: &State) -> Option<Mark> {
+        let slot = self.free_slot()?;
+        self.slots[slot].swap(entry + 1, Ordering::SeqCst);
+        if state.allows_announced_pin() {
+            return Some(Mark::new(self, slot));
+        }
+        self.unpin(slot);
+        None
+    }
+
+    #[inline]
+    fn free_slot(&self) -> Option<usize> {
+        let hint = self.hint.load(Ordering::Relaxed) as usize % SLOTS;
+        let watched = self.watched.load(Ordering::Relaxed);
+        if self.slots[hint].load(Ordering::Acquire) == 0 && watched & (1 << hint) == 0 {
+            return Some(hint);
+        }
+        self.next_free_slot(watched)
+    }
+
+    #[cold]
+    fn next_free_slot(&self, watched: u32) -> Option<usize> {
+        let free = |&slot: &usize| {
+            self.slots[slot].load(Ordering::Acquire) == 0 && watched & (1 << slot) == 0
+        };
+        let slot = (0..SLOTS).find(free)?;
+        self.hint.store(slot as u32, Ordering::Relaxed);
+        Some(slot)
+    }
+
+    /// Ends a pin. By any thread.
+    #[inline]
+    fn unpin(&'static self, slot: usize) {
+        light(&self.slots[slot]);
+        if self.watched.load(Ordering::SeqCst) & (1 << slot) != 0 {
+            self.tell_watcher(slot);
+        }
+    }
+
+    #[cold]
+    fn tell_watcher(&'static self, slot: usize) {
+        let watcher = self.own.watcher.lock().clone();
+        if let Some(watcher) = watcher.and_then(|watcher| watcher.upgrade()) {
+            watcher.watched_pin_gone(self, slot);
+        }
+    }
+
+    /// Notes a use of the entry. By the owning thread. False if the entry is beyond the
+    /// stamps, which then have to [`grow`](Self::grow) first.
+    #[inline]
+    pub(crate) fn note(&self, entry: u32, clock: &AtomicU64) -> bool {
+        // SAFETY: this is the owning thread, and it is not growing the stamps now.
+        let stamps = unsafe { &*self.own.stamps.get() };
+        let Some(stamp) = stamps.get(entry as usize) else { return false };
+        let next = self.own.clock.load(Ordering::Relaxed) + 1;
+        let now = next.max(clock.load(Ordering::Relaxed));
+        self.own.clock.store(now, Ordering::Relaxed);
+        stamp.store(now, Ordering::Relaxed);
+        true
+    }
+
+    /// Counts a hit. By the owning thread.
+    #[inline]
+    pub(crate) fn count_hit(&self) {
+        // One writer: no read-modify-write is needed.
+        self.own.hits.store(self.own.hits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Makes stamps for so many entries. By the owning thread, under the ledger's lock.
+    pub(crate) fn grow(&self, entries: usize) {
+        // SAFETY: this is the owning thread, and the others read under the lock that it holds.
+        let stamps = unsafe { &mut *self.own.stamps.get() };
+        if stamps.len() < entries {
+            let old = std::mem::take(stamps).into_vec();
+            let more = entries.next_power_of_two().max(16) - old.len();
+            *stamps = old.into_iter().chain((0..more).map(|_| AtomicU64::new(0))).collect();
+        }
+    }
+
+    /// When the owner last used the entry; zero for never. Under the ledger's lock.
+    pub(crate) fn stamp(&self, entry: u32) -> u64 {
+        // SAFETY: stamps are replaced under the lock that the caller holds.
+        let stamps = unsafe { &*self.own.stamps.get() };
+        stamps.get(entry as usize).map_or(0, |stamp| stamp.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn clock(&self) -> u64 {
+        self.own.clock.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn hits(&self) -> u64 {
+        self.own.hits.load(Ordering::Relaxed)
+    }
+
+    /// The slots that pin this entry now.
+    pub(crate) fn pinning(&self, entry: u32) -> impl Iterator<Item = usize> + '_ {
+        (0..SLOTS).filter(move |&slot| self.slots[slot].load(Ordering::SeqCst) == entry + 1)
+    }
+
+    /// Has the end of this slot's pin told. Under the ledger's lock.
+    pub(crate) fn watch(&self, slot: usize) {
+        self.watched.fetch_or(1 << slot, Ordering::SeqCst);
+    }
+
+    /// The opposite.
+    pub(crate) fn unwatch(&self, slot: usize) {
+        self.watched.fetch_and(!(1 << slot), Ordering::SeqCst);
+    }
+}
+
+/// Where a pin is kept: in a reader's slot, or counted in the state word.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark(*const Reader);
+
+/// The bits of a reader's address that its alignment leaves for the slot.
+const SLOT_BITS: usize = 63;
+
+impl Mark {
+    /// A pin that the state word counts.
+    pub(crate) const COUNTED: Self = Self(std::ptr::null());
+
+    fn new(reader: &'static Reader, slot: usize) -> Self {
+        Self(std::ptr::from_ref(reader).map_addr(|address| address | slot))
+    }
+
+    pub(crate) fn is_counted(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Ends the pin if it is in a slot. False if it is counted.
+    #[inline]
+    pub(crate) fn unpin(self) -> bool {
+        if self.0.is_null() {
+            return false;
+        }
+        let slot = self.0.addr() & SLOT_BITS;
+        // SAFETY: the pointer was made from a `&'static Reader`, whose alignment leaves the bits of
+        // the slot free.
+        let reader = unsafe { &*self.0.map_addr(|address| address & !SLOT_BITS) };
+        reader.unpin(slot);
+        true
+    }
+}

@@ -1,0 +1,122 @@
+//! Pins in readers' slots, as the cache's slow side sees them: found, waited for, and their end.
+
+use super::barrier::{self, heavy};
+use super::local::{self, as_watcher};
+use super::{Reader, Watcher};
+use crate::cache::core::ledger::Ledger;
+use crate::cache::core::{Core, Key};
+use crate::sync::Arc;
+
+impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
+    /// This thread's reader of this cache; none while the thread ends.
+    #[inline]
+    pub(crate) fn reader(&self) -> Option<&'static Reader> {
+        local::recent(self.id).or_else(|| local::reader(self.id, || self.take_reader()))
+    }
+
+    fn take_reader(&self) -> &'static Reader {
+        barrier::decide();
+        let mut ledger = self.ledger();
+        if let Some(reader) = ledger.idle_readers.pop() {
+            return reader;
+        }
+        let reader = Reader::take(self.id, as_watcher(&self.me));
+        ledger.readers.push(reader);
+        reader
+    }
+
+    /// Makes the reader's stamps reach every entry there is. By the reader's thread.
+    #[cold]
+    pub(crate) fn grow_stamps(&self, reader: &Reader) {
+        let ledger = self.ledger();
+        reader.grow(ledger.entries() as usize);
+    }
+
+    /// When the entry was last used, by whatever thread. Under the lock.
+    pub(crate) fn last_use(&self, ledger: &Ledger, index: u32) -> u64 {
+        let stamps = ledger.readers.iter().map(|reader| reader.stamp(index));
+        stamps.fold(self.entry(index).last_use(), u64::max)
+    }
+
+    /// A moment later than every use so far. Under the lock.
+    pub(crate) fn now(&self, ledger: &mut Ledger) -> u64 {
+        let uses = ledger.readers.iter().map(|reader| reader.clock());
+        let now = uses.fold(ledger.now, u64::max) + 1;
+        ledger.now = now;
+        self.clock.store(now + 1, crate::sync::Ordering::Relaxed);
+        now
+    }
+
+    /// Whether a slot pins the entry. The caller holds the lock, and has claimed, retired or
+    /// abandoned the entry before, so that no slot comes to pin it from now on. Then also: whoever
+    /// pins it tells when the pin is gone, after which the entry is decided about once more.
+    pub(crate) fn announced_pins(&self, ledger: &mut Ledger, index: u32) -> bool {
+        let mut pinned = false;
+        for at in 0..ledger.readers.len() {
+            let reader = ledger.readers[at];
+            for slot in reader.pinning(index) {
+                ledger.watches.insert((std::ptr::from_ref(reader).addr(), slot), index);
+                reader.watch(slot);
+                pinned = true;
+            }
+        }
+        if !pinned {
+            return false;
+        }
+        heavy();
+        // Who let go before that may not have seen the watch.
+        let mut still = false;
+        for at in 0..ledger.readers.len() {
+            let reader = ledger.readers[at];
+            let address = std::ptr::from_ref(reader).addr();
+            let pins: Vec<usize> = reader.pinning(index).collect();
+            still |= !pins.is_empty();
+            for slot in 0..super::SLOTS {
+                let watched = ledger.watches.get(&(address, slot)) == Some(&index);
+                if watched && !pins.contains(&slot) {
+                    ledger.watches.remove(&(address, slot));
+                    reader.unwatch(slot);
+                }
+            }
+        }
+        still
+    }
+}
+
+impl<K: Key, V: Send + Sync + 'static> Watcher for Core<K, V> {
+    fn watched_pin_gone(self: Arc<Self>, reader: &'static Reader, slot: usize) {
+        let mut ledger = self.ledger();
+        let key = (std::ptr::from_ref(reader).addr(), slot);
+        let Some(&index) = ledger.watches.get(&key) else { return };
+        if reader.pinning(index).any(|pinning| pinning == slot) {
+            // A later pin of the same slot: this unpin came late, and another looked after it.
+            return;
+        }
+        ledger.watches.remove(&key);
+        reader.unwatch(slot);
+        let state = &self.entry(index).grain.state;
+        if state.is_resident() {
+            state.unpark();
+            let last_use = self.last_use(&ledger, index);
+            ledger.enqueue(index, last_use);
+            self.note_opening(&mut ledger);
+            return;
+        }
+        let held = state.hold_left();
+        drop(ledger);
+        if held {
+            self.decide_held(index);
+        }
+    }
+
+    fn thread_gone(self: Arc<Self>, reader: &'static Reader) {
+        self.ledger().idle_readers.push(reader);
+    }
+}
+
+impl<K, V> Drop for Core<K, V> {
+    fn drop(&mut self) {
+        let mut ledger = self.ledger.lock();
+        ledger.readers.drain(..).for_each(Reader::give_back);
+    }
+}
