@@ -35,6 +35,7 @@ impl DeviceSet {
     }
 
     /// What this set does to the hash of a key. Nothing for no device.
+    #[inline]
     pub(crate) fn mix(&self, hasher: &impl BuildHasher, hash: u64) -> u64 {
         match self {
             Self::None => hash,
@@ -44,6 +45,7 @@ impl DeviceSet {
 }
 
 /// A hash of the key alone, under the cache's own seed.
+#[inline]
 pub(crate) fn hash_key<K: Hash>(hasher: &impl BuildHasher, key: &K) -> u64 {
     hasher.hash_one(key)
 }

@@ -6,18 +6,20 @@
 
 use super::entry::Entry;
 use super::pins::Owner;
-use crate::sync::{OnceLock, Weak};
+use crate::sync::{AtomicPtr, Ordering, Weak};
 
 const FIRST: usize = 16;
 const SEGMENTS: usize = 28;
 
 /// The entries of one cache.
 pub(crate) struct Arena<K, V> {
-    segments: [OnceLock<Box<[Entry<K, V>]>>; SEGMENTS],
+    /// The first entry of each segment; null until it is made.
+    segments: [AtomicPtr<Entry<K, V>>; SEGMENTS],
     owner: Weak<dyn Owner<V>>,
 }
 
 /// Where an index lies: its segment, and its place in it.
+#[inline]
 fn locate(index: u32) -> (usize, usize) {
     let shifted = index as usize + FIRST;
     let segment = (shifted / FIRST).ilog2() as usize;
@@ -26,25 +28,49 @@ fn locate(index: u32) -> (usize, usize) {
 
 impl<K, V> Arena<K, V> {
     pub(crate) fn new(owner: Weak<dyn Owner<V>>) -> Self {
-        Self { segments: [const { OnceLock::new() }; SEGMENTS], owner }
+        Self { segments: [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS], owner }
     }
 
-    /// The entry of that index, if its segment was ever made.
-    pub(crate) fn get(&self, index: u32) -> Option<&Entry<K, V>> {
+    /// An entry by its index.
+    ///
+    /// # Safety
+    /// The index was [reached](Self::reach), and the caller knows of it through the ledger's lock
+    /// or the index of hashes, and so after that.
+    #[inline]
+    pub(crate) unsafe fn entry(&self, index: u32) -> &Entry<K, V> {
         let (segment, offset) = locate(index);
-        self.segments.get(segment)?.get()?.get(offset)
+        let first = self.segments[segment].load(Ordering::Acquire);
+        debug_assert!(!first.is_null());
+        // SAFETY: the segment is there, since the index was reached; it is so long that the offset
+        // lies in it, and it is neither moved nor freed before the arena.
+        unsafe { &*first.add(offset) }
     }
 
-    /// Makes sure that the entry of that index exists. False past the last index there can be.
+    /// Makes sure that the entry of that index exists. Under the ledger's lock. False past the last
+    /// index there can be.
     pub(crate) fn reach(&self, index: u32) -> bool {
         let (segment, _) = locate(index);
-        let Some(cell) = self.segments.get(segment) else { return false };
-        cell.get_or_init(|| {
+        let Some(first) = self.segments.get(segment) else { return false };
+        if first.load(Ordering::Relaxed).is_null() {
             let start = (FIRST << segment) - FIRST;
             let make = |offset| Entry::new((start + offset) as u32, self.owner.clone());
-            (0..FIRST << segment).map(make).collect()
-        });
+            let entries: Box<[Entry<K, V>]> = (0..FIRST << segment).map(make).collect();
+            first.store(Box::into_raw(entries).cast(), Ordering::Release);
+        }
         true
+    }
+}
+
+impl<K, V> Drop for Arena<K, V> {
+    fn drop(&mut self) {
+        for (segment, first) in self.segments.iter().enumerate() {
+            let first = first.load(Ordering::Relaxed);
+            if !first.is_null() {
+                let entries = std::ptr::slice_from_raw_parts_mut(first, FIRST << segment);
+                // SAFETY: `reach` made the segment of a box of just this length.
+                drop(unsafe { Box::from_raw(entries) });
+            }
+        }
     }
 }
 
@@ -59,5 +85,6 @@ mod tests {
         assert_eq!(locate(16), (1, 0));
         assert_eq!(locate(47), (1, 31));
         assert_eq!(locate(48), (2, 0));
+        assert_eq!(locate(u32::MAX - 16).0, SEGMENTS - 1);
     }
 }

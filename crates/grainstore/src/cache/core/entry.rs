@@ -47,6 +47,7 @@ impl<V> Grain<V> {
     /// # Safety
     /// The caller holds a pin on this entry or holds the entry itself, as long as it uses the
     /// reference, and the entry has a value (it is resident, retired or abandoned).
+    #[inline]
     pub(crate) unsafe fn value(&self) -> &V {
         // SAFETY: the value was written before the entry was installed, and nobody takes it while
         // there is a pin or another's hold.
@@ -102,6 +103,7 @@ impl<K, V> Entry<K, V> {
         }
     }
 
+    #[inline]
     pub(crate) fn hash(&self) -> u64 {
         self.hash.load(Ordering::Relaxed)
     }
@@ -117,6 +119,7 @@ impl<K, V> Entry<K, V> {
     /// # Safety
     /// The entry is not vacant, and stays so while the reference is used: the caller holds the
     /// ledger's lock, a pin, or the entry.
+    #[inline]
     pub(crate) unsafe fn identity(&self) -> &Identity<K> {
         // SAFETY: written before the entry left VACANT, and taken only after it is unreachable.
         unsafe { (*self.identity.get()).assume_init_ref() }

@@ -10,19 +10,28 @@
 //! looks again under the lock. For the same reason the tables that were outgrown are left as they
 //! are until the cache is gone: together they are smaller than the one in use.
 
-use crate::sync::{AtomicU32, AtomicU64, OnceLock, Ordering};
+use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering};
 
-const SMALLEST: u32 = 4;
-const LARGEST: u32 = 32;
+const SMALLEST: usize = 16;
 
 /// The index of one cache.
 pub(crate) struct Index {
-    tables: [OnceLock<Box<[AtomicU64]>>; (LARGEST - SMALLEST) as usize],
-    /// Which of them is in use.
-    current: AtomicU32,
-    /// How many words are in use; written under the ledger's lock.
-    used: AtomicU32,
+    /// The table in use: the last of those.
+    current: AtomicPtr<Table>,
+    tables: Mutex<Tables>,
 }
+
+/// All tables there have been, and how many words of the last are in use.
+struct Tables {
+    all: Vec<*mut Table>,
+    used: usize,
+}
+
+// SAFETY: the pointers are to tables that this index owns, and a table is only atomics.
+unsafe impl Send for Tables {}
+
+/// One table; its length is a power of two.
+pub(crate) struct Table(Box<[AtomicU64]>);
 
 fn word(tag: u32, entry: u32) -> u64 {
     u64::from(tag) << 32 | (u64::from(entry) + 1)
@@ -33,66 +42,97 @@ fn tag_of(word: u64) -> u32 {
 }
 
 /// The tag of a hash: its upper half.
+#[inline]
 fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-fn make(level: u32) -> Box<[AtomicU64]> {
-    (0..1_usize << (SMALLEST + level)).map(|_| AtomicU64::new(0)).collect()
+impl Table {
+    fn new(length: usize) -> Self {
+        Self((0..length).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn mask(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    /// The word at a place that goes around.
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        self.0[at & (self.0.len() - 1)].load(Ordering::Acquire)
+    }
+
+    fn place(&self, word: u64) {
+        let home = tag_of(word) as usize;
+        let free = (0..self.0.len())
+            .map(|step| &self.0[(home + step) & self.mask()])
+            .find(|slot| slot.load(Ordering::Relaxed) == 0);
+        if let Some(slot) = free {
+            slot.store(word, Ordering::Release);
+        }
+    }
 }
 
 impl Index {
     pub(crate) fn new() -> Self {
-        let tables = [const { OnceLock::new() }; (LARGEST - SMALLEST) as usize];
-        Self { tables, current: AtomicU32::new(0), used: AtomicU32::new(0) }
+        let first = Box::into_raw(Box::new(Table::new(SMALLEST)));
+        let tables = Mutex::new(Tables { all: vec![first], used: 0 });
+        Self { current: AtomicPtr::new(first), tables }
     }
 
-    fn table(&self) -> &[AtomicU64] {
-        let level = self.current.load(Ordering::Acquire);
-        self.tables[level as usize].get_or_init(|| make(level))
+    #[inline]
+    fn table(&self) -> &Table {
+        // SAFETY: tables live as long as the index.
+        unsafe { &*self.current.load(Ordering::Acquire) }
     }
 
-    /// The entries that may hold a key of this hash. Exact under the ledger's lock.
-    pub(crate) fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
+    /// The first entry that may hold a key of this hash and for which `take` gives something. Every
+    /// entry that it is asked about has been inserted at some time. Exact under the ledger's lock.
+    #[inline]
+    pub(crate) fn probe<T>(&self, hash: u64, mut take: impl FnMut(u32) -> Option<T>) -> Option<T> {
         let table = self.table();
-        let mask = table.len() - 1;
         let tag = tag(hash);
-        let home = tag as usize;
-        (0..table.len())
-            .map(move |step| table[(home + step) & mask].load(Ordering::Acquire))
-            .take_while(|&word| word != 0)
-            .filter(move |&word| tag_of(word) == tag)
-            .map(|word| (word as u32).wrapping_sub(1))
+        // A table is never full, but a reader may chase words that are being moved: no further
+        // than once around.
+        for step in 0..table.0.len() {
+            let word = table.word(tag as usize + step);
+            if word == 0 {
+                return None;
+            }
+            if tag_of(word) == tag {
+                let found = take((word as u32).wrapping_sub(1));
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
     }
 
     /// Adds an entry. The caller holds the ledger's lock.
     pub(crate) fn insert(&self, hash: u64, entry: u32) {
-        let used = self.used.load(Ordering::Relaxed) + 1;
-        self.used.store(used, Ordering::Relaxed);
-        if used as usize * 2 > self.table().len() {
-            self.grow();
+        let mut tables = self.tables.lock();
+        tables.used += 1;
+        if tables.used * 2 > self.table().0.len() {
+            self.grow(&mut tables);
         }
-        place(self.table(), word(tag(hash), entry));
+        self.table().place(word(tag(hash), entry));
     }
 
-    fn grow(&self) {
-        let level = self.current.load(Ordering::Relaxed);
-        let Some(cell) = self.tables.get(level as usize + 1) else { return };
-        let larger = make(level + 1);
-        for slot in self.table() {
-            let word = slot.load(Ordering::Relaxed);
-            if word != 0 {
-                place(&larger, word);
-            }
-        }
-        if cell.set(larger).is_ok() {
-            self.current.store(level + 1, Ordering::Release);
-        }
+    fn grow(&self, tables: &mut Tables) {
+        let old = self.table();
+        let larger = Table::new(old.0.len() * 2);
+        let words = old.0.iter().map(|slot| slot.load(Ordering::Relaxed));
+        words.filter(|&word| word != 0).for_each(|word| larger.place(word));
+        let larger = Box::into_raw(Box::new(larger));
+        tables.all.push(larger);
+        self.current.store(larger, Ordering::Release);
     }
 
     /// Takes an entry out. The caller holds the ledger's lock.
     pub(crate) fn remove(&self, hash: u64, entry: u32) {
-        let table = self.table();
+        let mut tables = self.tables.lock();
+        let table = &self.table().0;
         let mask = table.len() - 1;
         let wanted = word(tag(hash), entry);
         let home = tag(hash) as usize & mask;
@@ -103,7 +143,7 @@ impl Index {
         else {
             return;
         };
-        self.used.store(self.used.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        tables.used -= 1;
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
@@ -122,14 +162,12 @@ impl Index {
     }
 }
 
-fn place(table: &[AtomicU64], word: u64) {
-    let mask = table.len() - 1;
-    let home = tag_of(word) as usize;
-    let free = (0..table.len())
-        .map(|step| &table[(home + step) & mask])
-        .find(|slot| slot.load(Ordering::Relaxed) == 0);
-    if let Some(slot) = free {
-        slot.store(word, Ordering::Release);
+impl Drop for Index {
+    fn drop(&mut self) {
+        for table in self.tables.lock().all.drain(..) {
+            // SAFETY: made by `Box::into_raw`, freed here once; nobody reads any more.
+            drop(unsafe { Box::from_raw(table) });
+        }
     }
 }
 
@@ -137,6 +175,10 @@ fn place(table: &[AtomicU64], word: u64) {
 mod tests {
     use super::*;
     use std::collections::HashMap;
+
+    fn finds(index: &Index, hash: u64, entry: u32) -> bool {
+        index.probe(hash, |found| (found == entry).then_some(())).is_some()
+    }
 
     #[test]
     fn it_agrees_with_a_map_through_insertions_and_removals() {
@@ -155,14 +197,14 @@ mod tests {
                 model.insert(entry, hash);
             }
             for (&entry, &hash) in model.iter().take(5) {
-                assert!(index.candidates(hash).any(|found| found == entry));
+                assert!(finds(&index, hash, entry));
             }
         }
         for entry in 0..300 {
-            let found = model.get(&entry).is_some_and(|&h| index.candidates(h).any(|e| e == entry));
+            let found = model.get(&entry).is_some_and(|&hash| finds(&index, hash, entry));
             assert_eq!(found, model.contains_key(&entry));
         }
-        let words: usize = index.table().iter().filter(|w| w.load(Ordering::Relaxed) != 0).count();
-        assert_eq!(words, model.len());
+        let words = index.table().0.iter().filter(|word| word.load(Ordering::Relaxed) != 0);
+        assert_eq!(words.count(), model.len());
     }
 }

@@ -21,8 +21,6 @@ enum Begun<K: Key, V: Send + Sync + 'static> {
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// A hit after all; or the lead of a new build, registered so that others join it; or a place
     /// among those who wait for a running one.
-    #[cold]
-    #[inline(never)]
     fn begin_miss(
         self: &Arc<Self>,
         hash: u64,
@@ -73,9 +71,21 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         build: impl FnOnce() -> Result<V, E>,
     ) -> Result<Pinned<V>, Error> {
         let hash = self.hash(key, devices);
-        if let Some(pin) = self.find(hash, key, devices) {
-            return Ok(pin);
+        match self.find(hash, key, devices) {
+            Some(pin) => Ok(pin),
+            None => self.miss(hash, key, devices, build),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn miss<E: Into<BoxError>>(
+        self: &Arc<Self>,
+        hash: u64,
+        key: &K,
+        devices: &DeviceSet,
+        build: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Pinned<V>, Error> {
         loop {
             match self.begin_miss(hash, key, devices) {
                 Begun::Hit(pin) => return Ok(pin),
@@ -102,6 +112,16 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         if let Some(pin) = self.find(hash, key, devices) {
             return Ok(pin);
         }
+        self.miss_async(hash, key, devices, build).await
+    }
+
+    pub(crate) async fn miss_async<E: Into<BoxError>>(
+        self: &Arc<Self>,
+        hash: u64,
+        key: &K,
+        devices: &DeviceSet,
+        build: impl Future<Output = Result<V, E>>,
+    ) -> Result<Pinned<V>, Error> {
         loop {
             match self.begin_miss(hash, key, devices) {
                 Begun::Hit(pin) => return Ok(pin),

@@ -83,6 +83,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         })
     }
 
+    #[inline]
     pub(crate) fn hash(&self, key: &K, devices: &DeviceSet) -> u64 {
         devices.mix(&self.hasher, hash_key(&self.hasher, key))
     }
@@ -92,8 +93,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
         let reader = self.reader();
-        let entries = self.index.candidates(hash).filter_map(|index| self.arena.get(index));
-        entries.filter(|entry| entry.hash() == hash).find_map(|entry| {
+        self.index.probe(hash, |index| {
+            // SAFETY: what is in the index was reached before.
+            let entry = unsafe { self.arena.entry(index) };
+            if entry.hash() != hash {
+                return None;
+            }
             let pin = self.pin(&entry.grain, reader)?;
             // SAFETY: the entry is pinned.
             let identity = unsafe { entry.identity() };
@@ -156,11 +161,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 
     /// The entry that is resident or being built for this identity. Exact, under the lock.
     fn locate(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<&Entry<K, V>> {
-        let entries = self.index.candidates(hash).filter_map(|index| self.arena.get(index));
-        entries.filter(|entry| entry.hash() == hash).find(|entry| {
+        self.index.probe(hash, |index| {
+            let entry = self.entry(index);
             // SAFETY: what is in the index is not vacant while the lock is held.
             let identity = unsafe { entry.identity() };
-            identity.key == *key && identity.devices == *devices
+            let same = entry.hash() == hash && identity.key == *key && identity.devices == *devices;
+            same.then_some(entry)
         })
     }
 
@@ -176,10 +182,11 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         })
     }
 
-    /// An entry by its index. Every index that is handed around has one.
-    #[allow(clippy::expect_used)]
+    /// An entry by its index. Every index that is handed around comes from the ledger, which has
+    /// reached it first.
     fn entry(&self, index: u32) -> &Entry<K, V> {
-        self.arena.get(index).expect("an index comes from the ledger, which reached it")
+        // SAFETY: as just said.
+        unsafe { self.arena.entry(index) }
     }
 
     fn ledger(&self) -> Locked<'_> {

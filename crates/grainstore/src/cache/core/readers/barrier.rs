@@ -7,16 +7,13 @@ use std::sync::atomic::compiler_fence;
 
 use crate::sync::{AtomicU32, Ordering, fence};
 
-/// Stores zero, and orders that store before the caller's next loads, as seen by a thread that calls
-/// [`heavy`].
+/// Stores zero, and keeps the compiler from moving the caller's next loads before it. If
+/// [`is_asymmetric`], that orders the two for a thread that calls [`heavy`]; otherwise the caller
+/// has to fence, too.
 #[inline]
 pub(crate) fn light(slot: &AtomicU32) {
-    if asymmetric::is_on() {
-        slot.store(0, Ordering::Release);
-        compiler_fence(Ordering::SeqCst);
-    } else {
-        slot.swap(0, Ordering::SeqCst);
-    }
+    slot.store(0, Ordering::Release);
+    compiler_fence(Ordering::SeqCst);
 }
 
 /// Orders the caller's earlier stores before its next loads, and the same for every thread that has
@@ -26,14 +23,14 @@ pub(crate) fn heavy() {
     asymmetric::run();
 }
 
+/// Whether `heavy` pays for both sides. Decided at the first call, and the same ever after.
+pub(crate) fn is_asymmetric() -> bool {
+    asymmetric::is_on()
+}
+
 #[cfg(all(target_os = "linux", not(loom), not(grainstore_symmetric)))]
 mod asymmetric {
-    use crate::sync::{AtomicU32, Ordering, fence};
-
-    const UNKNOWN: u32 = 0;
-    const ON: u32 = 1;
-    const OFF: u32 = 2;
-    static MODE: AtomicU32 = AtomicU32::new(UNKNOWN);
+    use std::sync::OnceLock;
 
     const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
     const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
@@ -43,29 +40,17 @@ mod asymmetric {
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 
-    /// Whether `light` may leave its fence out. Decided once, before the first pin of the process.
-    #[inline]
+    /// The kernel keeps the registration over a fork.
     pub(super) fn is_on() -> bool {
-        MODE.load(Ordering::Relaxed) == ON
-    }
-
-    /// Decides, if it has not been decided. Called before there is any pin in a slot, and again in a
-    /// forked child only by inheritance: the kernel keeps the registration over a fork.
-    pub(crate) fn decide() {
-        if MODE.load(Ordering::Relaxed) == UNKNOWN {
-            let on = membarrier(REGISTER_PRIVATE_EXPEDITED) && membarrier(PRIVATE_EXPEDITED);
-            let mode = if on { ON } else { OFF };
-            let _ = MODE.compare_exchange(UNKNOWN, mode, Ordering::SeqCst, Ordering::SeqCst);
-        }
+        static ON: OnceLock<bool> = OnceLock::new();
+        *ON.get_or_init(|| membarrier(REGISTER_PRIVATE_EXPEDITED) && membarrier(PRIVATE_EXPEDITED))
     }
 
     pub(super) fn run() {
-        if is_on() && !membarrier(PRIVATE_EXPEDITED) {
-            // A filter installed since. Later unpins fence; those under way have long passed their
-            // store when a context switch has run on every processor, which this cannot know, so
-            // the least that it can do is to order its own side.
-            MODE.store(OFF, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
+        // Once registered it fails only where a filter was installed since that forbids it. Then a
+        // watched unpin may go unseen, and its value waits for the next look at it.
+        if is_on() {
+            membarrier(PRIVATE_EXPEDITED);
         }
     }
 }
@@ -76,9 +61,5 @@ mod asymmetric {
         false
     }
 
-    pub(crate) fn decide() {}
-
     pub(super) fn run() {}
 }
-
-pub(crate) use asymmetric::decide;

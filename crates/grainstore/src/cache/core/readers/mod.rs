@@ -27,10 +27,23 @@ use std::cell::UnsafeCell;
 
 use self::barrier::light;
 use super::state::State;
-use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, Weak};
+use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, Weak, fence};
 
-/// Pins that one thread can hold without counting: as many as fit a line with what belongs to them.
+/// Pins that one thread can hold without counting: as many as fit a line beside two other words.
 pub(crate) const SLOTS: usize = 14;
+
+/// The words of a reader's first line: the slots, and behind them these two. With all of them in one
+/// array of 16, any slot's number is within its bounds.
+type Line = [AtomicU32; 16];
+
+/// The line's word with a bit for each slot whose pin somebody waits for. Such a slot is not taken
+/// again.
+const WATCHED: usize = SLOTS;
+/// Where the owner looks first for a free slot.
+const HINT: usize = SLOTS + 1;
+
+/// The bit of the watched word that says that unpins have to fence; see [`barrier`].
+const FENCED: u32 = 1 << 31;
 
 /// What a reader's cache is asked when a watched pin is gone.
 pub(crate) trait Watcher: Send + Sync {
@@ -42,13 +55,9 @@ pub(crate) trait Watcher: Send + Sync {
 /// One thread's announcements to one cache.
 #[repr(C, align(64))]
 pub(crate) struct Reader {
-    /// The entry that each slot pins, plus one; zero is free. Taken by the owning thread alone, set
-    /// free by whoever drops the pin.
-    slots: [AtomicU32; SLOTS],
-    /// A bit for each slot whose pin somebody waits for. Such a slot is not taken again.
-    watched: AtomicU32,
-    /// Where the owner looks first for a free slot.
-    hint: AtomicU32,
+    /// In each slot the entry that it pins, plus one; zero is free. Taken by the owning thread
+    /// alone, set free by whoever drops the pin.
+    line: Line,
     own: Own,
 }
 
@@ -78,9 +87,7 @@ impl Reader {
     pub(crate) fn take(cache: u64, watcher: Weak<dyn Watcher>) -> &'static Self {
         let reader = POOL.lock().pop().unwrap_or_else(|| {
             Box::leak(Box::new(Self {
-                slots: [const { AtomicU32::new(0) }; SLOTS],
-                watched: AtomicU32::new(0),
-                hint: AtomicU32::new(0),
+                line: [const { AtomicU32::new(0) }; 16],
                 own: Own {
                     cache: AtomicU64::new(0),
                     hits: AtomicU64::new(0),
@@ -90,6 +97,7 @@ impl Reader {
                 },
             }))
         });
+        reader.line[WATCHED].store(if barrier::is_asymmetric() { 0 } else { FENCED }, Ordering::SeqCst);
         *reader.own.watcher.lock() = Some(watcher);
         reader.own.cache.store(cache, Ordering::Release);
         reader
@@ -98,11 +106,10 @@ impl Reader {
     /// Back to the pool. The cache is gone, and with it every pin and everybody who used this
     /// reader for it.
     pub(crate) fn give_back(&'static self) {
-        debug_assert!(self.slots.iter().all(|slot| slot.load(Ordering::Relaxed) == 0));
+        debug_assert!(self.line[..SLOTS].iter().all(|slot| slot.load(Ordering::Relaxed) == 0));
         self.own.cache.store(0, Ordering::Release);
         self.own.hits.store(0, Ordering::Relaxed);
         self.own.clock.store(0, Ordering::Relaxed);
-        self.watched.store(0, Ordering::Relaxed);
         *self.own.watcher.lock() = None;
         // SAFETY: the cache is gone, so nobody else looks at the stamps.
         drop(std::mem::take(unsafe { &mut *self.own.stamps.get() }));
@@ -117,7 +124,7 @@ impl Reader {
     #[inline]
     pub(crate) fn pin(&'static self, entry: u32, state: &State) -> Option<Mark> {
         let slot = self.free_slot()?;
-        self.slots[slot].swap(entry + 1, Ordering::SeqCst);
+        self.line[slot].swap(entry + 1, Ordering::SeqCst);
         if state.allows_announced_pin() {
             return Some(Mark::new(self, slot));
         }
@@ -127,34 +134,40 @@ impl Reader {
 
     #[inline]
     fn free_slot(&self) -> Option<usize> {
-        let hint = self.hint.load(Ordering::Relaxed) as usize % SLOTS;
-        let watched = self.watched.load(Ordering::Relaxed);
-        if self.slots[hint].load(Ordering::Acquire) == 0 && watched & (1 << hint) == 0 {
-            return Some(hint);
-        }
-        self.next_free_slot(watched)
+        let hint = self.line[HINT].load(Ordering::Relaxed) as usize & 15;
+        if self.is_free(hint) { Some(hint) } else { self.next_free_slot() }
+    }
+
+    #[inline]
+    fn is_free(&self, slot: usize) -> bool {
+        let watched = self.line[WATCHED].load(Ordering::Relaxed);
+        self.line[slot].load(Ordering::Acquire) == 0 && watched & (1 << slot) == 0
     }
 
     #[cold]
-    fn next_free_slot(&self, watched: u32) -> Option<usize> {
-        let free = |&slot: &usize| {
-            self.slots[slot].load(Ordering::Acquire) == 0 && watched & (1 << slot) == 0
-        };
-        let slot = (0..SLOTS).find(free)?;
-        self.hint.store(slot as u32, Ordering::Relaxed);
+    fn next_free_slot(&self) -> Option<usize> {
+        let slot = (0..SLOTS).find(|&slot| self.is_free(slot))?;
+        self.line[HINT].store(slot as u32, Ordering::Relaxed);
         Some(slot)
     }
 
     /// Ends a pin. By any thread.
     #[inline]
     fn unpin(&'static self, slot: usize) {
-        light(&self.slots[slot]);
-        if self.watched.load(Ordering::SeqCst) & (1 << slot) != 0 {
-            self.tell_watcher(slot);
+        light(&self.line[slot & 15]);
+        if self.line[WATCHED].load(Ordering::SeqCst) & (FENCED | 1 << slot) != 0 {
+            self.end_watched(slot);
         }
     }
 
     #[cold]
+    fn end_watched(&'static self, slot: usize) {
+        fence(Ordering::SeqCst);
+        if self.line[WATCHED].load(Ordering::SeqCst) & (1 << slot) != 0 {
+            self.tell_watcher(slot);
+        }
+    }
+
     fn tell_watcher(&'static self, slot: usize) {
         let watcher = self.own.watcher.lock().clone();
         if let Some(watcher) = watcher.and_then(|watcher| watcher.upgrade()) {
@@ -211,17 +224,17 @@ impl Reader {
 
     /// The slots that pin this entry now.
     pub(crate) fn pinning(&self, entry: u32) -> impl Iterator<Item = usize> + '_ {
-        (0..SLOTS).filter(move |&slot| self.slots[slot].load(Ordering::SeqCst) == entry + 1)
+        (0..SLOTS).filter(move |&slot| self.line[slot].load(Ordering::SeqCst) == entry + 1)
     }
 
     /// Has the end of this slot's pin told. Under the ledger's lock.
     pub(crate) fn watch(&self, slot: usize) {
-        self.watched.fetch_or(1 << slot, Ordering::SeqCst);
+        self.line[WATCHED].fetch_or(1 << slot, Ordering::SeqCst);
     }
 
     /// The opposite.
     pub(crate) fn unwatch(&self, slot: usize) {
-        self.watched.fetch_and(!(1 << slot), Ordering::SeqCst);
+        self.line[WATCHED].fetch_and(!(1 << slot), Ordering::SeqCst);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pins in readers' slots, as the cache's slow side sees them: found, waited for, and their end.
 
-use super::barrier::{self, heavy};
+use super::barrier::heavy;
 use super::local::{self, as_watcher};
 use super::{Reader, Watcher};
 use crate::cache::core::ledger::Ledger;
@@ -15,7 +15,6 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     fn take_reader(&self) -> &'static Reader {
-        barrier::decide();
         let mut ledger = self.ledger();
         if let Some(reader) = ledger.idle_readers.pop() {
             return reader;
