@@ -4,6 +4,8 @@
 //! the report is printed at the end. What could not run is listed with the reason.
 
 mod check;
+mod doctor;
+mod not_run;
 mod packages;
 mod report;
 mod shell;

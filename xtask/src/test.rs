@@ -2,7 +2,8 @@
 //!
 //! The program itself says which backends work here (`grainstore doctor`). A backend that works is
 //! then required of the tests, by the variable `GRAINSTORE_REQUIRE`, so that none of them passes by
-//! skipping it; one that does not work is listed at the end with the reason.
+//! skipping it; one that does not work is listed at the end with the reason. So is every test that
+//! says itself that it could not do its work here.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,8 +11,11 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+use crate::doctor::Doctor;
+use crate::not_run;
+use crate::packages;
 use crate::report::Report;
-use crate::{packages, shell};
+use crate::shell;
 
 /// A backend, and the packages of Debian that bring it to a machine without its hardware.
 const BACKENDS: [(&str, &[&str]); 2] =
@@ -21,76 +25,75 @@ const BACKENDS: [(&str, &[&str]); 2] =
 pub(crate) fn run() -> Report {
     let mut report = Report::default();
     let place = Place::new();
-    let mut doctor = Doctor::ask(&place);
-    let mut refused = Vec::new();
-    for (backend, packages) in BACKENDS {
-        if doctor.why_not(backend).is_some()
-            && let Err(why) = packages::install(packages)
-        {
-            refused.push((backend, why));
-        }
-    }
-    if BACKENDS.iter().any(|(backend, _)| doctor.why_not(backend).is_some()) {
-        doctor = Doctor::ask(&place);
-    }
-    let works = |backend: &&str| doctor.why_not(backend).is_none();
-    let required: Vec<&str> = BACKENDS.iter().map(|(name, _)| *name).filter(works).collect();
-    let required = required.join(",");
-    eprintln!("backends that work here, and are required of the tests: {required}");
+    let (works, missing) = prepare(&place);
+    eprintln!("backends that work here, and are required of the tests: {}", works.join(", "));
     let cargo = |arguments: &[&str]| {
         let mut command = shell::cargo(arguments);
         place.set(&mut command);
-        command.env("GRAINSTORE_REQUIRE", &required);
+        command.args(["--workspace", "--all-features", "--no-fail-fast"]);
+        command.env("GRAINSTORE_REQUIRE", works.join(","));
         command
     };
 
     if shell::succeeds(&mut shell::cargo(&["nextest", "--version"])) {
-        report.step("tests", || {
-            shell::run(&mut cargo(&[
-                "nextest",
-                "run",
-                "--workspace",
-                "--all-features",
-                "--no-fail-fast",
-            ]))
-        });
+        not_run::forget();
+        report.step("tests", || shell::run(&mut cargo(&["nextest", "run"])));
+        for (test, why) in not_run::of_last_run() {
+            report.not_run(&test, why);
+        }
+        let list = ["nextest", "list", "--workspace", "--all-features", "-T", "oneline"];
+        let ignored = shell::output(shell::cargo(&list).args(["--run-ignored", "only"]));
+        for test in ignored.unwrap_or_default().lines() {
+            report.not_run(test, "`#[ignore]`, where its source says why");
+        }
     } else {
-        eprintln!("cargo-nextest is not installed: the tests run under cargo's own runner");
         report.step("tests", || {
-            let what = ["--lib", "--bins", "--tests", "--examples"];
-            let how = ["test", "--workspace", "--all-features", "--no-fail-fast"];
-            shell::run(cargo(&how).args(what))
+            // All that they say is shown, so what did not run is too.
+            let what = ["--lib", "--bins", "--tests", "--examples", "--", "--show-output"];
+            shell::run(cargo(&["test"]).args(what))
         });
+        report.not_run("the table of what tests could not do", "cargo-nextest is not installed");
     }
-    report.step("documentation's examples", || {
-        shell::run(&mut cargo(&[
-            "test",
-            "--workspace",
-            "--all-features",
-            "--doc",
-            "--no-fail-fast",
-        ]))
-    });
+    report.step("documentation's examples", || shell::run(cargo(&["test"]).arg("--doc")));
     for (package, example) in examples() {
         report.step(&format!("example {example}"), || {
-            shell::run(&mut cargo(&[
-                "run",
-                "--quiet",
-                "--package",
-                &package,
-                "--example",
-                &example,
-            ]))
+            let mut command = shell::cargo(&["run", "--quiet"]);
+            place.set(&mut command);
+            shell::run(command.args(["--package", &package, "--example", &example]))
         });
     }
-    for (backend, _) in BACKENDS {
-        if let Some(why) = doctor.why_not(backend) {
-            let asked = refused.iter().find(|(name, _)| *name == backend);
-            let why = asked.map_or(why.clone(), |(_, refusal)| format!("{why} ({refusal})"));
-            report.not_run(&format!("what needs {backend}"), why);
-        }
+    for (backend, why) in missing {
+        report.not_run(&format!("what needs {backend}"), why);
     }
     report
+}
+
+/// Installs what is missing, where that can be done. Gives the backends that work then, and why the
+/// others do not.
+fn prepare(place: &Place) -> (Vec<&'static str>, Vec<(&'static str, String)>) {
+    let ask = || Doctor::ask(|command| place.set(command));
+    let mut doctor = ask();
+    let mut refused = Vec::new();
+    for (backend, packages) in BACKENDS {
+        if doctor.knows(backend) && doctor.why_not(backend).is_some() {
+            match packages::install(packages) {
+                Ok(()) => doctor = ask(),
+                Err(why) => refused.push((backend, why)),
+            }
+        }
+    }
+    let (mut works, mut missing) = (Vec::new(), Vec::new());
+    for (backend, _) in BACKENDS {
+        let Some(mut why) = doctor.why_not(backend) else {
+            works.push(backend);
+            continue;
+        };
+        if let Some((_, refusal)) = refused.iter().find(|(name, _)| *name == backend) {
+            why = format!("{why} ({refusal})");
+        }
+        missing.push((backend, why));
+    }
+    (works, missing)
 }
 
 /// Folders of the tests' own, so that nothing of the user's is read, measured or changed.
@@ -113,44 +116,6 @@ impl Place {
             .env("POCL_CACHE_DIR", self.folder.join("pocl"))
             // PoCL's own cache would be measured instead of ours.
             .env("POCL_KERNEL_CACHE", "0");
-    }
-}
-
-/// What `grainstore doctor --json` says of this machine, as far as it matters here.
-#[derive(Default, Deserialize)]
-struct Doctor {
-    backends: Vec<Diagnosis>,
-}
-
-#[derive(Deserialize)]
-struct Diagnosis {
-    backend: String,
-    launched: bool,
-    error: Option<String>,
-    hint: Option<String>,
-}
-
-impl Doctor {
-    fn ask(place: &Place) -> Self {
-        let arguments = ["run", "--quiet", "--package", "grainstore-cli", "--", "doctor", "--json"];
-        let mut command = shell::cargo(&arguments);
-        place.set(&mut command);
-        shell::output(&mut command)
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default()
-    }
-
-    /// Why a backend does not work here, if it does not.
-    fn why_not(&self, backend: &str) -> Option<String> {
-        let Some(diagnosis) = self.backends.iter().find(|known| known.backend == backend) else {
-            return Some("`grainstore doctor` does not know it: see what it printed above".into());
-        };
-        if diagnosis.launched {
-            return None;
-        }
-        let parts: Vec<&str> =
-            [&diagnosis.error, &diagnosis.hint].into_iter().flatten().map(String::as_str).collect();
-        Some(if parts.is_empty() { "it is not there".into() } else { parts.join("; ") })
     }
 }
 

@@ -1,0 +1,51 @@
+//! What the program says of this machine, so that nothing about drivers is known twice.
+
+use std::process::Command;
+
+use serde::Deserialize;
+
+use crate::shell;
+
+/// What `grainstore doctor --json` says of this machine, as far as it matters here.
+#[derive(Default, Deserialize)]
+pub(crate) struct Doctor {
+    backends: Vec<Diagnosis>,
+}
+
+#[derive(Deserialize)]
+struct Diagnosis {
+    backend: String,
+    launched: bool,
+    error: Option<String>,
+    hint: Option<String>,
+}
+
+impl Doctor {
+    /// Builds the program and asks it; `set` gives it its surroundings.
+    pub(crate) fn ask(set: impl FnOnce(&mut Command)) -> Self {
+        let arguments = ["run", "--quiet", "--package", "grainstore-cli", "--", "doctor", "--json"];
+        let mut command = shell::cargo(&arguments);
+        set(&mut command);
+        shell::output(&mut command)
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default()
+    }
+
+    /// Whether it said anything of this backend: nothing of any, if the program can't be built.
+    pub(crate) fn knows(&self, backend: &str) -> bool {
+        self.backends.iter().any(|known| known.backend == backend)
+    }
+
+    /// Why a backend does not work here, if it does not.
+    pub(crate) fn why_not(&self, backend: &str) -> Option<String> {
+        let Some(diagnosis) = self.backends.iter().find(|known| known.backend == backend) else {
+            return Some("`grainstore doctor` says nothing of it: see above".into());
+        };
+        if diagnosis.launched {
+            return None;
+        }
+        let parts: Vec<&str> =
+            [&diagnosis.error, &diagnosis.hint].into_iter().flatten().map(String::as_str).collect();
+        Some(if parts.is_empty() { "it is not there".into() } else { parts.join("; ") })
+    }
+}
