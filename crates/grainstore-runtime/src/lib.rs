@@ -119,6 +119,9 @@
 //!   with what you launched.
 //! - A module that was abandoned is never released. That is what abandoning means.
 
+#[cfg(test)]
+extern crate self as grainstore_runtime;
+
 mod activity;
 mod artifact;
 mod backend;
@@ -157,3 +160,8 @@ pub use settings::Settings;
 pub use spec::{KernelSpec, KernelSpecBuilder, SpecError};
 pub use store::{BuildFacts, Store, StoreError};
 pub use warning::Warning;
+
+#[cfg(test)]
+#[path = "../tests/suite/fake/mod.rs"]
+#[allow(clippy::unwrap_used, reason = "a helper of a test may fail it as the test itself may")]
+mod fake;

@@ -226,3 +226,50 @@ impl Drop for Teardown<'_> {
         self.table.carried.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use grainstore::{DeviceId, Family};
+
+    use super::*;
+
+    fn open(table: &Table) -> Device {
+        let id = DeviceId::new(Family::HOST, 0);
+        let info = DeviceInfo { id, name: "a".into(), driver: "b".into() };
+        match table.open(&info).unwrap() {
+            Opened::Handle(device) => device,
+            Opened::Leaving(device) => panic!("{device:?} is leaving"),
+        }
+    }
+
+    #[test]
+    fn a_life_outlasts_a_reset_and_ends_with_a_teardown() {
+        let table = Table::new(0);
+        let first = open(&table);
+        table.reset();
+        let second = open(&table);
+        assert_ne!(first, second);
+        assert!(Arc::ptr_eq(first.life(), second.life()));
+
+        table.tear_down(&second, Instant::now()).unwrap().unwrap().finish();
+        let third = open(&table);
+        assert!(!Arc::ptr_eq(second.life(), third.life()));
+    }
+
+    #[test]
+    fn an_unfinished_teardown_can_be_taken_up_by_the_next_call_and_by_it_alone() {
+        let table = Table::new(0);
+        let device = open(&table);
+        let mut teardown = table.tear_down(&device, Instant::now()).unwrap().unwrap();
+        let again = table.tear_down(&device, Instant::now());
+        assert!(matches!(again, Err(RuntimeError::TeardownRunning { .. })));
+        teardown.set_told();
+        drop(teardown);
+        let teardown = table.tear_down(&device, Instant::now()).unwrap().unwrap();
+        assert!(teardown.told());
+        teardown.finish();
+        assert!(table.tear_down(&device, Instant::now()).unwrap().is_none());
+    }
+}

@@ -68,9 +68,7 @@ impl<B: Backend> BackendCache<B> {
         let door = &self.inner.door;
         let _inside =
             door.enter(Gate::Open, || format!("reading the target of {}", device.id()))?;
-        if !device.is_live() {
-            return Err(self.not_live(device));
-        }
+        self.check_live(device)?;
         let target = door.backend.target(&device.id()).map_err(|e| door.error(None, e))?;
         let toolchain = door.backend.toolchain(&target).map_err(|e| door.error(None, e))?;
         Ok(device.set_profile(Profile::of(&door.name, target, toolchain)))

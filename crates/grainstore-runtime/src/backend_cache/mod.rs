@@ -7,6 +7,8 @@ mod hearing;
 mod obtain;
 mod shutdown;
 mod teardown;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use hearing::reset;
 pub(crate) use shutdown::Ending;
@@ -183,11 +185,19 @@ impl<B: Backend> BackendCache<B> {
             Some(key) if device.owner() == self.inner.owner => key,
             _ => self.key(device, spec)?,
         };
-        if !device.is_live() {
-            return Err(self.not_live(device));
-        }
+        self.check_live(device)?;
+        self.ask(device, key, spec, trace)
+    }
+
+    #[inline]
+    fn ask(
+        &self,
+        device: &Device,
+        key: &KernelKey,
+        spec: &KernelSpec,
+        trace: &mut Option<obtain::Trace>,
+    ) -> Result<Module<B>, RuntimeError> {
         loop {
-            *trace = None;
             let found = self
                 .inner
                 .cache
@@ -213,6 +223,7 @@ impl<B: Backend> BackendCache<B> {
         }
     }
 
+    #[inline]
     pub(crate) fn check_live(&self, device: &Device) -> Result<(), RuntimeError> {
         if device.is_live() { Ok(()) } else { Err(self.not_live(device)) }
     }

@@ -41,9 +41,7 @@ impl<B: Backend> BackendCache<B> {
         let _inside = door.enter(Gate::Open, || format!("{} on {}", spec.name(), device.id()))?;
         // The build is under way as the cache sees it, so a teardown that begins after this check
         // dooms it.
-        if !device.is_live() {
-            return Err(self.not_live(device));
-        }
+        self.check_live(device)?;
 
         let shelves = &self.inner.settings.shelves;
         let mut wants = vec![Want::Artifact; shelves.len()];

@@ -73,6 +73,8 @@ fn what_is_pinned_is_named_and_abandoned() {
     assert_eq!((running.len(), &pinned[..]), (0, &["held on Fake:0".to_owned()][..]));
     assert!(error.to_string().contains("abandoned while pinned: held on Fake:0"), "{error}");
     assert_eq!((fake.modules(), fake.calls(Call::DestroyDevice)), (1, 0));
+    let statistics = runtime.backends()[0].statistics();
+    assert_eq!((statistics.released, statistics.abandoned), (1, 1));
 
     // From here on nothing touches the driver, in whatever order the rest goes.
     fake.seal();

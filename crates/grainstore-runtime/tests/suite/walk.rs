@@ -9,15 +9,23 @@ use grainstore_runtime::{
     Artifact, BackendCache, BackendError, KernelSpec, Origin, Runtime, RuntimeError, Settings,
 };
 
-type Told = Arc<Mutex<Vec<String>>>;
+/// What was warned of.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    fn all(&self) -> Vec<String> {
+        lock(&self.0).clone()
+    }
+}
 
 /// A runtime over the fake and these stores, and what it warns of.
 fn runtime(fake: &Fake, stores: &[&FakeStore]) -> (Runtime, Told) {
     let told = Told::default();
-    let listener = Arc::clone(&told);
+    let listener = told.clone();
     let mut builder = Runtime::builder()
         .backend(fake.clone())
-        .on_warning(move |warning| lock(&listener).push(warning.to_string()));
+        .on_warning(move |warning| lock(&listener.0).push(warning.to_string()));
     for store in stores {
         builder = builder.store((*store).clone());
     }
@@ -47,7 +55,7 @@ fn memory_then_stores_in_order_then_the_compiler() {
     assert_eq!(origin(&runtime, &saxpy), "disk");
     assert_eq!((near.take_calls(), far.take_calls()), (vec!["get"], vec![]));
     assert_eq!((fake.builds(), fake.loads()), (1, 1));
-    assert!(lock(&told).is_empty());
+    assert!(told.all().is_empty());
 }
 
 #[test]
@@ -96,7 +104,7 @@ fn an_invalid_artifact_is_dropped_here_and_the_kernel_built_afresh() {
     assert_eq!(origin(&runtime, &saxpy), "compiled");
     assert_eq!(near.take_calls(), ["get", "discard", "put"]);
     assert_eq!(near.artifact(key).unwrap().binary(), b"fake:kernel void saxpy() {}");
-    let told = lock(&told);
+    let told = told.all();
     assert_eq!(told.len(), 1);
     assert!(told[0].contains("`saxpy` in the store `disk` is invalid (wrong magic)"), "{told:?}");
 }
@@ -131,7 +139,7 @@ fn a_loader_that_merely_fails_drops_nothing() {
     fake.fail(Call::Load, BackendError::failed("fakeLoad", "out of memory"));
     assert_eq!(origin(&runtime, &saxpy), "compiled");
     assert_eq!(store.take_calls(), ["get"]);
-    assert!(lock(&told)[0].contains("could not be loaded (fakeLoad failed: out of memory)"));
+    assert!(told.all()[0].contains("could not be loaded (fakeLoad failed: out of memory)"));
 
     // Something that no build gets over.
     runtime.clear().unwrap().wait().unwrap();
@@ -156,8 +164,8 @@ fn a_failing_store_is_warned_of_once_and_hurts_nobody() {
         assert_eq!(origin(&runtime, &spec("b")), "compiled");
         runtime.clear().unwrap().wait().unwrap();
         assert_eq!(origin(&runtime, &spec("a")), "remote");
-        assert_eq!(lock(&told).len(), 1, "{:?}", lock(&told));
-        assert!(lock(&told)[0].contains("the store `disk` does not work"), "{:?}", lock(&told));
+        assert_eq!(told.all().len(), 1, "{:?}", told.all());
+        assert!(told.all()[0].contains("the store `disk` does not work"), "{:?}", told.all());
 
         near.set_mode(Mode::Good);
         runtime.clear().unwrap().wait().unwrap();
@@ -181,7 +189,7 @@ fn a_store_that_only_fails_to_keep_is_no_failure_of_the_build() {
         gate.open();
         assert_eq!(built.join().unwrap(), "compiled");
     });
-    assert_eq!(lock(&told).len(), 1);
+    assert_eq!(told.all().len(), 1);
     assert_eq!(store.len(), 0);
 }
 
@@ -263,7 +271,7 @@ fn a_source_that_does_not_compile_leaves_nothing_behind() {
     assert_eq!(&**backend, "fake");
     let cause = std::error::Error::source(&error).unwrap();
     assert!(matches!(cause.downcast_ref(), Some(BackendError::Compile { .. })));
-    assert_eq!((store.len(), fake.modules(), lock(&told).len()), (0, 0, 0));
+    assert_eq!((store.len(), fake.modules(), told.all().len()), (0, 0, 0));
     runtime.kernel(device, &broken).unwrap_err();
     assert_eq!(fake.builds(), 2);
 }

@@ -1,6 +1,10 @@
 //! A place where calls wait until the test lets them go on.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// So long that no test comes to it unless it has failed.
+const FOREVER: Duration = Duration::from_secs(60);
 
 /// Clones are the same gate.
 #[derive(Clone)]
@@ -22,26 +26,28 @@ impl Gate {
         Self(Arc::new(Inner { state: Mutex::default(), changed: Condvar::new() }))
     }
 
-    /// Called where the wait is.
+    /// Called where the wait is. A test that fails before it opens the gate does not hang.
     pub fn pass(&self, who: &str) {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.arrived.push(who.to_owned());
         self.0.changed.notify_all();
-        let _open = self
+        let (_state, waited) = self
             .0
             .changed
-            .wait_while(state, |state| !state.open)
+            .wait_timeout_while(state, FOREVER, |state| !state.open)
             .unwrap_or_else(PoisonError::into_inner);
+        assert!(!waited.timed_out(), "nobody opened the gate for {who}");
     }
 
     /// Waits until so many calls have arrived, and names them.
     pub fn arrived(&self, count: usize) -> Vec<String> {
         let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = self
+        let (state, waited) = self
             .0
             .changed
-            .wait_while(state, |state| state.arrived.len() < count)
+            .wait_timeout_while(state, FOREVER, |state| state.arrived.len() < count)
             .unwrap_or_else(PoisonError::into_inner);
+        assert!(!waited.timed_out(), "{} instead of {count} arrived", state.arrived.len());
         state.arrived.clone()
     }
 
