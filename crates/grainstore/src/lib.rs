@@ -14,6 +14,7 @@ pub use cache::builder::{Builder, ConfigError, Ownership, ReleaseOutcome};
 pub use cache::drain::Drain;
 pub use cache::event::{Event, EventKind};
 pub use cache::pinned::Pinned;
+pub use cache::slot::Slot;
 pub use cache::statistics::Statistics;
 pub use cache::view::View;
 pub use device::{DeviceId, Family, Framework};

@@ -67,14 +67,15 @@ fn run() {
 /// Ready when `ready` says so, which is asked at each wake, or at the deadline if there is one.
 pub(crate) struct Until<F> {
     deadline: Option<Instant>,
-    armed: bool,
+    /// Whom the alarm wakes.
+    armed: Option<Waker>,
     ready: F,
 }
 
 impl<F: FnMut(&Waker) -> bool + Unpin> Until<F> {
     /// `ready` keeps the waker it is given if it says no.
     pub(crate) fn new(deadline: Option<Instant>, ready: F) -> Self {
-        Self { deadline, armed: false, ready }
+        Self { deadline, armed: None, ready }
     }
 }
 
@@ -89,8 +90,9 @@ impl<F: FnMut(&Waker) -> bool + Unpin> Future for Until<F> {
             if Instant::now() >= deadline {
                 return Poll::Ready(());
             }
-            if !self.armed {
-                self.armed = true;
+            let waker = context.waker();
+            if !self.armed.as_ref().is_some_and(|armed| armed.will_wake(waker)) {
+                self.armed = Some(waker.clone());
                 wake_at(deadline, context.waker().clone());
             }
         }

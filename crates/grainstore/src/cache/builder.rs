@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Cache;
-use super::core::room::as_borrower;
 use super::core::Core;
+use super::core::room::as_borrower;
 use super::event::Event;
 use crate::ReleaseError;
 use crate::error::BoxError;
@@ -169,7 +169,10 @@ impl<K, V> Builder<K, V> {
 
     /// Receives the release errors that no call can return: of values released by the drop of
     /// their last pin, of victims of the bound, and of drains that were dropped unread.
-    pub fn on_release_error(mut self, sink: impl Fn(&ReleaseError) + Send + Sync + 'static) -> Self {
+    pub fn on_release_error(
+        mut self,
+        sink: impl Fn(&ReleaseError) + Send + Sync + 'static,
+    ) -> Self {
         self.config.on_release_error = Some(Box::new(sink));
         self
     }

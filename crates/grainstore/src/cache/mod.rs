@@ -7,6 +7,7 @@ pub(crate) mod drain;
 pub(crate) mod event;
 pub(crate) mod listen;
 pub(crate) mod pinned;
+pub(crate) mod slot;
 pub(crate) mod statistics;
 pub(crate) mod view;
 
@@ -19,6 +20,7 @@ use self::core::Core;
 use self::devices::DeviceSet;
 use self::drain::Drain;
 use self::pinned::Pinned;
+use self::slot::Slot;
 use self::statistics::Statistics;
 use self::view::View;
 use crate::error::{BoxError, Error};
@@ -111,6 +113,11 @@ where
     /// Retires the value of this key, or dooms its build.
     pub fn remove(&self, key: &K) -> Drain<K> {
         self.drain(self.core.remove(key, &DeviceSet::None))
+    }
+
+    /// A handle of one key that its caller keeps: its hits skip the hash and the probe.
+    pub fn slot(&self, key: K) -> Slot<K, V> {
+        Slot::new(self.clone(), key, DeviceSet::None)
     }
 
     /// The cache as seen from one device: the same key on two devices is two values, and without a

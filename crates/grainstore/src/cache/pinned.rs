@@ -36,7 +36,8 @@ impl<V> Pinned<V> {
         self.mark.is_counted()
     }
 
-    fn grain(&self) -> &Grain<V> {
+    #[inline]
+    pub(crate) fn grain(&self) -> &Grain<V> {
         // SAFETY: the arena that holds the grain lives as long as it has a live value, and this pin
         // keeps the grain's value alive.
         unsafe { self.grain.as_ref() }

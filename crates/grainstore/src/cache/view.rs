@@ -7,6 +7,7 @@ use super::Cache;
 use super::devices::DeviceSet;
 use super::drain::Drain;
 use super::pinned::Pinned;
+use super::slot::Slot;
 use crate::error::{BoxError, Error};
 
 /// Look-ups for values that live on certain devices. Made by [`Cache::on`] and [`Cache::on_all`];
@@ -57,6 +58,11 @@ where
     #[must_use]
     pub fn get(&self, key: &K) -> Option<Pinned<V>> {
         self.cache.core().get(key, &self.devices)
+    }
+
+    /// As [`Cache::slot`], on this view's devices.
+    pub fn slot(&self, key: K) -> Slot<K, V> {
+        Slot::new(self.cache.clone(), key, self.devices.clone())
     }
 
     /// As [`Cache::remove`], on this view's devices.

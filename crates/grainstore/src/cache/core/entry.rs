@@ -40,6 +40,7 @@ impl<V> Grain<V> {
         &self.owner
     }
 
+    #[inline]
     pub(crate) fn serial(&self) -> u64 {
         self.serial.load(Ordering::Relaxed)
     }

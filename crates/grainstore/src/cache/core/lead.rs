@@ -107,8 +107,10 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
         unsafe { entry.grain.write_value(value) };
         let record = ledger.record(self.index);
         record.flight = None;
-        record.placed = false;
-        if std::mem::take(&mut record.forsaken) {
+        let placed = std::mem::take(&mut record.placed);
+        let forsaken = std::mem::take(&mut record.forsaken);
+        ledger.building -= usize::from(placed);
+        if forsaken {
             // Its place was given up when it was abandoned.
             entry.grain.state.install_abandoned();
             ledger.statistics.abandoned += 1;
@@ -118,7 +120,6 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
             self.done();
             return Err(reason);
         }
-        ledger.building -= 1;
         if let Some(reason) = self.flight.doomed() {
             ledger.retired += 1;
             entry.grain.state.install_retired();

@@ -12,8 +12,8 @@ use super::flight::Flight;
 use super::readers::Reader;
 use super::waits::Node;
 use crate::cache::statistics::Statistics;
-use crate::{DeviceId, Error};
 use crate::sync::Arc;
+use crate::{DeviceId, Error};
 
 /// What the ledger knows of an entry.
 #[derive(Default)]
@@ -208,7 +208,10 @@ impl Ledger {
     }
 
     pub(crate) fn on_device(&self, device: &DeviceId) -> Vec<u32> {
-        self.by_device.get(device).map(|members| members.iter().copied().collect()).unwrap_or_default()
+        self.by_device
+            .get(device)
+            .map(|members| members.iter().copied().collect())
+            .unwrap_or_default()
     }
 
     /// What a request gets that found no place. Called when every value in the order of use was

@@ -21,12 +21,7 @@ enum Begun<K: Key, V: Send + Sync + 'static> {
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// A hit after all; or the lead of a new build, registered so that others join it; or a place
     /// among those who wait for a running one.
-    fn begin_miss(
-        self: &Arc<Self>,
-        hash: u64,
-        key: &K,
-        devices: &DeviceSet,
-    ) -> Begun<K, V> {
+    fn begin_miss(self: &Arc<Self>, hash: u64, key: &K, devices: &DeviceSet) -> Begun<K, V> {
         // A key's own code runs under no lock where that can be helped.
         let identity = Identity { key: key.clone(), devices: devices.clone() };
         let mut ledger = self.ledger();

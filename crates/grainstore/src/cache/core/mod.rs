@@ -31,7 +31,7 @@ use self::entry::{Entry, Grain, Identity};
 use self::index::Index;
 use self::ledger::Ledger;
 use self::locked::Locked;
-use self::readers::{Mark, Reader};
+use self::readers::{Mark, Reader, local};
 use super::builder::Config;
 use super::devices::{DeviceSet, hash_key};
 use super::pinned::Pinned;
@@ -92,10 +92,49 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// there while others come and go, so who needs to know looks again under the lock.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
-        let reader = self.reader();
+        // The usual case in a straight line: this thread has been here before, the first entry of
+        // this hash is the one, and its next slot is free. Anything else goes the long way.
+        if let Some(reader) = local::recent(self.id)
+            && let Some(entry) = self.first_of_hash(hash)
+            && let Some(mark) = reader.pin_at_hint(entry.grain.index, &entry.grain.state)
+        {
+            let pin = Pinned::new(&entry.grain, mark);
+            // SAFETY: the entry is pinned.
+            let identity = unsafe { entry.identity() };
+            if identity.key == *key
+                && identity.devices == *devices
+                && reader.note(entry.grain.index, &self.clock)
+            {
+                reader.count_hit();
+                return Some(pin);
+            }
+            give_up(pin);
+        }
+        self.find_anywhere(hash, key, devices)
+    }
+
+    /// What a reader needs to note a use.
+    #[inline]
+    pub(crate) fn clock(&self) -> &AtomicU64 {
+        &self.clock
+    }
+
+    /// The first entry that was inserted with this hash and is not taken out, as far as can be seen.
+    #[inline]
+    fn first_of_hash(&self, hash: u64) -> Option<&Entry<K, V>> {
         self.index.probe(hash, |index| {
             // SAFETY: what is in the index was reached before.
             let entry = unsafe { self.arena.entry(index) };
+            (entry.hash() == hash).then_some(entry)
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_anywhere(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
+        let reader = self.reader();
+        self.index.probe(hash, |index| {
+            let entry = self.entry(index);
             if entry.hash() != hash {
                 return None;
             }
@@ -111,7 +150,6 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     /// Pins what is resident: in a slot of this thread's where that can be, else by count.
-    #[inline]
     pub(crate) fn pin(
         &self,
         grain: &Grain<V>,
@@ -124,7 +162,6 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     /// A hit is a use, but for the look-up that `idle` makes of the value it is asked about.
-    #[inline]
     pub(crate) fn note_hit(
         &self,
         grain: &Grain<V>,
@@ -246,6 +283,13 @@ fn pin_counted<V>(grain: &Grain<V>) -> Option<Pinned<V>> {
     let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
     let pinned = if asks { grain.state.pin_beside_claim() } else { grain.state.pin() };
     pinned.then(|| Pinned::new(grain, Mark::COUNTED))
+}
+
+/// Drops a pin out of the way of a hit.
+#[cold]
+#[inline(never)]
+fn give_up<V>(pin: Pinned<V>) {
+    drop(pin);
 }
 
 /// One more pin beside one that there is, in the state word.

@@ -139,10 +139,13 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// when the release has returned, or passes to that build.
     fn release_owned(&self, index: u32, successor: Option<u32>) {
         let outcome = self.release_value(index);
-        self.observe(index, match &outcome {
-            Ok(()) => EventKind::Released,
-            Err(error) => EventKind::ReleaseFailed { error },
-        });
+        self.observe(
+            index,
+            match &outcome {
+                Ok(()) => EventKind::Released,
+                Err(error) => EventKind::ReleaseFailed { error },
+            },
+        );
         let mut ledger = self.ledger();
         ledger.retired -= 1;
         ledger.releasing -= 1;
@@ -156,12 +159,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     /// The entry's value is gone: tells its drains, and gives the entry back.
-    pub(crate) fn end_entry(
-        &self,
-        mut ledger: Locked<'_>,
-        index: u32,
-        ending: &Ending,
-    ) {
+    pub(crate) fn end_entry(&self, mut ledger: Locked<'_>, index: u32, ending: &Ending) {
         // SAFETY: the caller owns the entry.
         let devices = unsafe { self.entry(index).identity() }.devices.clone();
         ledger.remove_from_devices(index, devices.as_slice());

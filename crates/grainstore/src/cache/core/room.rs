@@ -129,21 +129,24 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 }
                 Search::Undecided => {
                     if !self.await_decision(ledger) && !self.borrowers_give_up() {
-                        return self.refuse(index);
+                        return self.refuse(index, flight);
                     }
                 }
                 Search::Nothing => {
                     drop(ledger);
                     if !(may && self.borrowers_give_up()) {
-                        return self.refuse(index);
+                        return self.refuse(index, flight);
                     }
                 }
             }
         }
     }
 
-    fn refuse(&self, index: u32) -> Result<(), Error> {
+    fn refuse(&self, index: u32, flight: &Flight) -> Result<(), Error> {
         let mut ledger = self.ledger();
+        if let Some(reason) = flight.doomed() {
+            return Err(reason);
+        }
         if ledger.has_place() {
             ledger.place(index);
             return Ok(());
@@ -295,7 +298,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         {
             let ledger = self.ledger();
             let retired = ledger.retired - ledger.limbo.len().min(ledger.retired);
-            let pinned = ledger.resident - ledger.ordered() + retired.saturating_sub(ledger.releasing);
+            let pinned =
+                ledger.resident - ledger.ordered() + retired.saturating_sub(ledger.releasing);
             if pinned == 0 {
                 return false;
             }

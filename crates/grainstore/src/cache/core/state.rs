@@ -167,9 +167,7 @@ impl State {
     /// held it, then owns it.
     pub(crate) fn confirm(&self) -> bool {
         let claimed = RESIDENT | HOLD | CLAIM;
-        self.0
-            .compare_exchange(claimed, RELEASING, Ordering::SeqCst, Ordering::Acquire)
-            .is_ok()
+        self.0.compare_exchange(claimed, RELEASING, Ordering::SeqCst, Ordering::Acquire).is_ok()
     }
 
     /// RELEASING back to what [`confirm`](Self::confirm) found: the caller still holds the entry.
@@ -189,7 +187,9 @@ impl State {
 
     /// Takes hold of a retired entry that nobody pins or holds.
     pub(crate) fn hold_retired(&self) -> bool {
-        self.0.compare_exchange(RETIRED, RETIRED | HOLD, Ordering::SeqCst, Ordering::Acquire).is_ok()
+        self.0
+            .compare_exchange(RETIRED, RETIRED | HOLD, Ordering::SeqCst, Ordering::Acquire)
+            .is_ok()
     }
 
     /// Whether the state word counts any pin.

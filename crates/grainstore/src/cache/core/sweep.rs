@@ -88,10 +88,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         })
     }
 
-    fn sweep(
-        &self,
-        mark: impl FnOnce(&Self, &mut Locked<'_>, &mut Sweep<K>),
-    ) -> Arc<DrainState> {
+    fn sweep(&self, mark: impl FnOnce(&Self, &mut Locked<'_>, &mut Sweep<K>)) -> Arc<DrainState> {
         let mut sweep = Sweep::new();
         let mut ledger = self.ledger();
         mark(self, &mut ledger, &mut sweep);

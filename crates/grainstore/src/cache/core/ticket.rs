@@ -60,9 +60,7 @@ impl<K: Key, V: Send + Sync + 'static> Ticket<K, V> {
         match woken {
             Woken::Ended(Outcome::Ready) => Ok(Ok(self.core.adopt_pin(self.index))),
             Woken::Ended(Outcome::Failed(error)) => Err(error),
-            Woken::Leads => {
-                Ok(Err(Lead::new(self.core.clone(), self.index, self.flight.clone())))
-            }
+            Woken::Leads => Ok(Err(Lead::new(self.core.clone(), self.index, self.flight.clone()))),
         }
     }
 }

@@ -12,7 +12,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// Whether the value may stay; then its weight is taken, and what had to go for it is gone. The
     /// caller leads the build of the entry.
     pub(crate) fn fit(&self, index: u32, value: &V) -> bool {
-        let Some((weigher, limit)) = self.config.weigher.as_ref().zip(self.config.max_weight) else {
+        let Some((weigher, limit)) = self.config.weigher.as_ref().zip(self.config.max_weight)
+        else {
             return true;
         };
         // SAFETY: the entry is being built by the caller, so it is not vacant.

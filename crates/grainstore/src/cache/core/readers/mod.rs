@@ -97,7 +97,8 @@ impl Reader {
                 },
             }))
         });
-        reader.line[WATCHED].store(if barrier::is_asymmetric() { 0 } else { FENCED }, Ordering::SeqCst);
+        reader.line[WATCHED]
+            .store(if barrier::is_asymmetric() { 0 } else { FENCED }, Ordering::SeqCst);
         *reader.own.watcher.lock() = Some(watcher);
         reader.own.cache.store(cache, Ordering::Release);
         reader
@@ -121,34 +122,36 @@ impl Reader {
     }
 
     /// Pins an entry that is resident and not claimed, in a free slot. By the owning thread.
-    #[inline]
     pub(crate) fn pin(&'static self, entry: u32, state: &State) -> Option<Mark> {
         let slot = self.free_slot()?;
-        self.line[slot].swap(entry + 1, Ordering::SeqCst);
-        if state.allows_announced_pin() {
-            return Some(Mark::new(self, slot));
+        self.line[HINT].store(slot as u32, Ordering::Relaxed);
+        self.pin_at_hint(entry, state)
+    }
+
+    /// The same in the slot that was used last, if it is free.
+    #[inline]
+    pub(crate) fn pin_at_hint(&'static self, entry: u32, state: &State) -> Option<Mark> {
+        let slot = self.line[HINT].load(Ordering::Relaxed) as usize & 15;
+        if !self.is_free(slot) {
+            return None;
         }
-        self.unpin(slot);
+        self.line[slot].swap(entry + 1, Ordering::SeqCst);
+        let mark = Mark::new(self, slot);
+        if state.allows_announced_pin() {
+            return Some(mark);
+        }
+        mark.give_up();
         None
     }
 
-    #[inline]
     fn free_slot(&self) -> Option<usize> {
-        let hint = self.line[HINT].load(Ordering::Relaxed) as usize & 15;
-        if self.is_free(hint) { Some(hint) } else { self.next_free_slot() }
+        (0..SLOTS).find(|&slot| self.is_free(slot))
     }
 
     #[inline]
     fn is_free(&self, slot: usize) -> bool {
         let watched = self.line[WATCHED].load(Ordering::Relaxed);
         self.line[slot].load(Ordering::Acquire) == 0 && watched & (1 << slot) == 0
-    }
-
-    #[cold]
-    fn next_free_slot(&self) -> Option<usize> {
-        let slot = (0..SLOTS).find(|&slot| self.is_free(slot))?;
-        self.line[HINT].store(slot as u32, Ordering::Relaxed);
-        Some(slot)
     }
 
     /// Ends a pin. By any thread.
@@ -255,6 +258,13 @@ impl Mark {
 
     pub(crate) fn is_counted(self) -> bool {
         self.0.is_null()
+    }
+
+    /// Ends a pin in a slot that came to nothing.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn give_up(self) {
+        self.unpin();
     }
 
     /// Ends the pin if it is in a slot. False if it is counted.

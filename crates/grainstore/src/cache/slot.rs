@@ -1,0 +1,141 @@
+//! A caller-held handle of one key: after the first look-up it skips the hash and the probe.
+
+use std::fmt;
+use std::hash::Hash;
+use std::ptr::NonNull;
+
+use super::Cache;
+use super::core::entry::Grain;
+use super::core::readers::local;
+use super::devices::DeviceSet;
+use super::pinned::Pinned;
+use crate::error::{BoxError, Error};
+
+/// One key of a cache, for those who ask for it again and again: a launch site, a plan's step.
+///
+/// It remembers where the value is, not the value: it pins nothing, and never serves what has left
+/// the cache. It is a handle of the cache, and keeps it open. One slot serves one caller at a time
+/// (its look-ups take `&mut self`); make one for each.
+pub struct Slot<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    cache: Cache<K, V>,
+    key: K,
+    devices: DeviceSet,
+    known: Option<Known<V>>,
+}
+
+/// Where the value was, and which build it was of.
+struct Known<V> {
+    grain: NonNull<Grain<V>>,
+    serial: u64,
+}
+
+// SAFETY: the pointer is to a grain in the cache's arena, which any thread may touch as long as a
+// handle of the cache lives; the slot holds one.
+unsafe impl<V: Send + Sync> Send for Known<V> {}
+// SAFETY: as above.
+unsafe impl<V: Send + Sync> Sync for Known<V> {}
+
+impl<K, V> Slot<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    pub(crate) fn new(cache: Cache<K, V>, key: K, devices: DeviceSet) -> Self {
+        Self { cache, key, devices, known: None }
+    }
+
+    /// Its key.
+    #[must_use]
+    pub fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// As [`Cache::get_or_build`], for this slot's key and devices.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn get_or_build<F, E>(&mut self, build: F) -> Result<Pinned<V>, Error>
+    where
+        F: FnOnce() -> Result<V, E>,
+        E: Into<BoxError>,
+    {
+        if let Some(pin) = self.hit() {
+            return Ok(pin);
+        }
+        let found = self.cache.core().get_or_build(&self.key, &self.devices, build);
+        self.remember(found.as_ref().ok());
+        found
+    }
+
+    /// As [`Cache::get_or_build_async`], for this slot's key and devices.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn get_or_build_async<F, E>(&mut self, build: F) -> Result<Pinned<V>, Error>
+    where
+        F: Future<Output = Result<V, E>>,
+        E: Into<BoxError>,
+    {
+        if let Some(pin) = self.hit() {
+            return Ok(pin);
+        }
+        let found = self.cache.core().get_or_build_async(&self.key, &self.devices, build).await;
+        self.remember(found.as_ref().ok());
+        found
+    }
+
+    /// As [`Cache::get`], for this slot's key and devices.
+    #[inline]
+    pub fn get(&mut self) -> Option<Pinned<V>> {
+        self.hit().or_else(|| {
+            let found = self.cache.core().get(&self.key, &self.devices);
+            self.remember(found.as_ref());
+            found
+        })
+    }
+
+    /// The value where it was last time, if it is still there and resident.
+    #[inline]
+    fn hit(&self) -> Option<Pinned<V>> {
+        let known = self.known.as_ref()?;
+        let core = self.cache.core();
+        let reader = local::recent(core.id)?;
+        // SAFETY: the grain lies in the arena of the cache, of which this slot is a handle.
+        let grain = unsafe { known.grain.as_ref() };
+        let mark = reader.pin_at_hint(grain.index, &grain.state)?;
+        // A serial number is never used twice, and cannot change while the entry is pinned.
+        if grain.serial() == known.serial && reader.note(grain.index, core.clock()) {
+            reader.count_hit();
+            return Some(Pinned::new(grain, mark));
+        }
+        mark.give_up();
+        None
+    }
+
+    #[cold]
+    fn remember(&mut self, found: Option<&Pinned<V>>) {
+        self.known = found.map(|pin| {
+            let grain = pin.grain();
+            Known { grain: NonNull::from(grain), serial: grain.serial() }
+        });
+    }
+}
+
+impl<K, V> fmt::Debug for Slot<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + fmt::Debug + 'static,
+    V: Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot")
+            .field("cache", &self.cache.name())
+            .field("key", &self.key)
+            .field("devices", &self.devices.as_slice())
+            .finish_non_exhaustive()
+    }
+}

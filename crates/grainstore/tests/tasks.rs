@@ -1,0 +1,475 @@
+//! One flight for callers and tasks (B6), cycles through futures (B5), the async twins, and slots.
+
+mod common;
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use common::{Failure, Gate, World, check, failure};
+use grainstore::{Cache, DeviceId, Error, EventKind, Family, Pinned, ReleaseError};
+
+/// Runs a future on this thread, sleeping between polls.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// A waker that counts.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+fn poll<T>(future: &mut Boxed<T>) -> Poll<T> {
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// A build that is pending until the flag is set.
+async fn when(flag: Arc<AtomicBool>, world: World, key: u64) -> Result<common::Module, Failure> {
+    poll_fn(|_| if flag.load(Ordering::SeqCst) { Poll::Ready(()) } else { Poll::Pending }).await;
+    world.build(key)
+}
+
+type Value = Result<Pinned<common::Module>, Error>;
+
+fn request(
+    cache: &Cache<u64, common::Module>,
+    key: u64,
+    build: impl Future<Output = Result<common::Module, Failure>> + Send + 'static,
+) -> Boxed<Value> {
+    let cache = cache.clone();
+    Box::pin(async move { cache.get_or_build_async(&key, build).await })
+}
+
+#[test]
+fn b6_a_future_starts_when_it_is_first_polled() {
+    let world = World::default();
+    let cache = world.cache(2);
+    let build = world.clone();
+    let mut future = request(&cache, 1, async move { build.build(1) });
+    assert_eq!((cache.statistics().misses, world.made()), (0, 0));
+    assert!(matches!(poll(&mut future), Poll::Ready(Ok(_))));
+    assert_eq!((cache.statistics().misses, world.made()), (1, 1));
+    assert_eq!(
+        block_on(cache.get_or_build_async(&1, async { Err(failure("hit")) })).unwrap().key,
+        1
+    );
+    check(&cache);
+}
+
+#[test]
+fn b6_threads_and_tasks_share_one_build() {
+    let world = World::default();
+    let cache = world.cache(2);
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut leader = request(&cache, 1, when(flag.clone(), world.clone(), 1));
+    assert!(poll(&mut leader).is_pending());
+    let mut second = request(&cache, 1, async { Err(failure("not mine to build")) });
+    assert!(poll(&mut second).is_pending());
+    let blocked = {
+        let cache = cache.clone();
+        thread::spawn(move || cache.get_or_build(&1, || Err(failure("nor mine"))))
+    };
+    while cache.statistics().waits < 2 {
+        thread::yield_now();
+    }
+    flag.store(true, Ordering::SeqCst);
+    let Poll::Ready(Ok(led)) = poll(&mut leader) else { panic!("the build is over") };
+    let Poll::Ready(Ok(joined)) = poll(&mut second) else { panic!("told at once") };
+    let blocked = blocked.join().unwrap().unwrap();
+    assert!(Pinned::ptr_eq(&led, &joined) && Pinned::ptr_eq(&led, &blocked));
+    assert_eq!((world.made(), cache.statistics().hits), (1, 2));
+    check(&cache);
+}
+
+#[test]
+fn b6_a_task_waits_for_a_thread() {
+    let world = World::default();
+    let cache = world.cache(2);
+    let gate = Gate::default();
+    let leader = {
+        let (cache, world, gate) = (cache.clone(), world.clone(), gate.clone());
+        thread::spawn(move || {
+            cache.get_or_build(&1, || {
+                gate.pass();
+                world.build(1)
+            })
+        })
+    };
+    gate.await_arrivals(1);
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let mut task = request(&cache, 1, async { Err(failure("not mine to build")) });
+    assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    gate.open();
+    leader.join().unwrap().unwrap();
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert!(matches!(poll(&mut task), Poll::Ready(Ok(_))));
+}
+
+#[test]
+fn b6_when_the_leading_future_is_dropped_a_waiter_builds() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let never = Arc::new(AtomicBool::new(false));
+    let mut leaders: Vec<Boxed<Value>> = (0..5)
+        .map(|_| {
+            let mut future = request(&cache, 1, when(never.clone(), world.clone(), 1));
+            assert!(poll(&mut future).is_pending());
+            future
+        })
+        .collect();
+    // Each takes over from the one before, and is dropped in turn.
+    for _ in 0..4 {
+        drop(leaders.remove(0));
+        leaders.iter_mut().for_each(|leader| assert!(poll(leader).is_pending()));
+        assert_eq!(cache.statistics().building, 1);
+    }
+    let last = {
+        let (cache, world) = (cache.clone(), world.clone());
+        thread::spawn(move || cache.get_or_build(&1, || world.build(1)))
+    };
+    while cache.statistics().waits < 5 {
+        thread::yield_now();
+    }
+    drop(leaders);
+    assert_eq!(last.join().unwrap().unwrap().key, 1);
+    assert_eq!(world.made(), 1);
+    check(&cache);
+}
+
+#[test]
+fn b6_a_deserted_flight_gives_its_place_back() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let never = Arc::new(AtomicBool::new(false));
+    let mut leader = request(&cache, 1, when(never.clone(), world.clone(), 1));
+    let mut waiter = request(&cache, 1, when(never, world.clone(), 1));
+    assert!(poll(&mut leader).is_pending() && poll(&mut waiter).is_pending());
+    drop(leader);
+    // Without a leader it keeps its place for the one who waits.
+    assert!(cache.get_or_build(&2, || world.build(2)).unwrap_err().is_busy());
+    drop(waiter);
+    assert_eq!(cache.statistics().entries, 0);
+    assert!(cache.get_or_build(&2, || world.build(2)).is_ok());
+}
+
+#[test]
+fn b6_whoever_comes_to_a_flight_without_a_leader_leads_it() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let never = Arc::new(AtomicBool::new(false));
+    let mut leader = request(&cache, 1, when(never.clone(), world.clone(), 1));
+    let mut idler = request(&cache, 1, when(never, world.clone(), 1));
+    assert!(poll(&mut leader).is_pending() && poll(&mut idler).is_pending());
+    drop(leader);
+    let built = cache.get_or_build(&1, || world.build(1)).unwrap();
+    // The waiter that was not polled meanwhile has its pin all the same.
+    let Poll::Ready(Ok(shared)) = poll(&mut idler) else { panic!("the build is over") };
+    assert!(Pinned::ptr_eq(&built, &shared));
+}
+
+#[test]
+fn b6_a_waiter_that_is_dropped_or_never_polled_again_keeps_no_pin() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut leader = request(&cache, 1, when(flag.clone(), world.clone(), 1));
+    let mut waiter = request(&cache, 1, async { Err(failure("no")) });
+    assert!(poll(&mut leader).is_pending() && poll(&mut waiter).is_pending());
+    flag.store(true, Ordering::SeqCst);
+    assert!(matches!(poll(&mut leader), Poll::Ready(Ok(_))));
+    assert!(cache.get_or_build(&2, || world.build(2)).unwrap_err().is_busy());
+    drop(waiter);
+    assert!(cache.get_or_build(&2, || world.build(2)).is_ok());
+    check(&cache);
+}
+
+#[test]
+fn b6_a_blocked_caller_takes_over_after_its_patience() {
+    let world = World::default();
+    let cache =
+        world.builder().capacity(2).takeover_after(Duration::from_millis(20)).build().unwrap();
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut late = request(&cache, 1, when(flag.clone(), world.clone(), 1));
+    assert!(poll(&mut late).is_pending());
+    let taken = cache.get_or_build(&1, || world.build(1)).unwrap();
+    flag.store(true, Ordering::SeqCst);
+    // The late one gets the value that is there, and its own is released.
+    let Poll::Ready(Ok(given)) = poll(&mut late) else { panic!("the late build is over") };
+    assert!(Pinned::ptr_eq(&taken, &given));
+    assert_eq!((world.made(), world.alive(), cache.statistics().misses), (2, 1, 2));
+    drop((taken, given));
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut late = request(&cache, 2, when(flag.clone(), world.clone(), 2));
+    assert!(poll(&mut late).is_pending());
+    cache.get_or_build(&2, || world.build(2)).unwrap();
+    drop(cache.remove(&2));
+    flag.store(true, Ordering::SeqCst);
+    assert!(matches!(poll(&mut late), Poll::Ready(Err(Error::Superseded))));
+    check(&cache);
+}
+
+#[test]
+fn b4_a_future_that_panics_is_an_error() {
+    let cache = Cache::<u64, u64>::builder().capacity(1).build().unwrap();
+    let panics = async { if cache.len() == 0 { panic!("in a poll") } else { Ok::<_, Failure>(1) } };
+    match block_on(cache.get_or_build_async(&1, panics)) {
+        Err(Error::Panicked { message }) => assert_eq!(message, "in a poll"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(*block_on(cache.get_or_build_async(&1, async { Ok::<_, Failure>(2) })).unwrap(), 2);
+}
+
+#[test]
+fn b5_a_future_that_asks_for_itself_is_told() {
+    let cache = Cache::<u64, u64>::builder().build().unwrap();
+    let inner = cache.clone();
+    let error = block_on(cache.get_or_build_async(&1, async {
+        inner
+            .get_or_build_async(&2, async {
+                inner
+                    .get_or_build_async(&1, async { Ok::<_, Failure>(1) })
+                    .await
+                    .map(|value| *value)
+            })
+            .await
+            .map(|value| *value)
+    }))
+    .unwrap_err();
+    let inner = error.downcast_ref::<Error>().and_then(|error| error.downcast_ref::<Error>());
+    assert!(matches!(inner, Some(Error::Cycle { .. })), "{error:?}");
+    assert_eq!(cache.len(), 0);
+}
+
+#[test]
+fn b5_a_circle_of_two_tasks_between_polls_is_told() {
+    // Task one builds 1, which needs 2; task two builds 2, which needs 1; polled in turn.
+    let cache = Cache::<u64, u64>::builder().build().unwrap();
+    let task = |mine: u64, other: u64| -> Boxed<Result<u64, Error>> {
+        let cache = cache.clone();
+        Box::pin(async move {
+            let mut yielded = false;
+            let build = async {
+                poll_fn(|_| {
+                    if std::mem::replace(&mut yielded, true) {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
+                })
+                .await;
+                cache.get_or_build_async(&other, async { Ok::<_, Failure>(0) }).await.map(|v| *v)
+            };
+            cache.get_or_build_async(&mine, build).await.map(|value| *value)
+        })
+    };
+    let (mut one, mut two) = (task(1, 2), task(2, 1));
+    assert!(poll(&mut one).is_pending() && poll(&mut two).is_pending());
+    assert!(poll(&mut one).is_pending());
+    let Poll::Ready(Err(told)) = poll(&mut two) else { panic!("the circle is closed") };
+    assert!(matches!(told.downcast_ref::<Error>(), Some(Error::Cycle { .. })), "{told:?}");
+    assert!(matches!(poll(&mut one), Poll::Ready(Err(Error::Build(_)))));
+}
+
+#[test]
+fn b7_a_doomed_flight_that_nobody_leads_ends_at_once() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let device = DeviceId::new(Family::VULKAN, 3);
+    let never = Arc::new(AtomicBool::new(false));
+    let future = |world: World| -> Boxed<Value> {
+        let (cache, never) = (cache.clone(), never.clone());
+        Box::pin(
+            async move { cache.on(&device).get_or_build_async(&1, when(never, world, 1)).await },
+        )
+    };
+    let (mut leader, mut waiter) = (future(world.clone()), future(world.clone()));
+    assert!(poll(&mut leader).is_pending() && poll(&mut waiter).is_pending());
+    drop(leader);
+    let drain = cache.evict_device(&device);
+    assert_eq!(drain.pending(), 0);
+    drain.wait().unwrap();
+    assert!(matches!(poll(&mut waiter), Poll::Ready(Err(Error::DeviceDestroyed { .. }))));
+    assert_eq!(cache.statistics().entries, 0);
+}
+
+#[test]
+fn p5_a_drain_is_awaited_through_pins_and_busy_values() {
+    let world = World::default();
+    let cache = world.cache(4);
+    let pinned = cache.get_or_build(&1, || world.build(1)).unwrap();
+    cache.get_or_build(&2, || world.build(2)).unwrap();
+    world.set_busy(2, true);
+    let drain = cache.clear();
+    let mut waiting: Boxed<Result<(), ReleaseError>> = Box::pin(drain.wait_async());
+    assert!(poll(&mut waiting).is_pending());
+    drop(pinned);
+    assert!(poll(&mut waiting).is_pending());
+    let idle = world.clone();
+    let other = thread::spawn(move || idle.set_busy(2, false));
+    block_on(waiting).unwrap();
+    other.join().unwrap();
+    assert_eq!(world.alive(), 0);
+    check(&cache);
+}
+
+#[test]
+fn e4_room_is_awaited() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let pinned = cache.get_or_build(&1, || world.build(1)).unwrap();
+    let room = cache.clone();
+    let mut room: Boxed<()> = Box::pin(async move { room.room().await });
+    assert!(poll(&mut room).is_pending());
+    drop(pinned);
+    block_on(room);
+    assert!(cache.get_or_build(&2, || world.build(2)).is_ok());
+    // A pin that is found and later dropped says so by itself.
+    let pinned = cache.get(&2).unwrap();
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let mut waiting = pin!(cache.room());
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(pinned);
+    while count.0.load(Ordering::SeqCst) == 0 {
+        thread::yield_now();
+    }
+    block_on(waiting);
+}
+
+#[test]
+fn slots_serve_what_is_there_and_nothing_else() {
+    let world = World::default();
+    let cache = world.cache(2);
+    let mut slot = cache.slot(1);
+    assert!(slot.get().is_none());
+    let first = slot.get_or_build(|| world.build(1)).unwrap();
+    assert!(Pinned::ptr_eq(&first, &slot.get_or_build(|| Err(failure("hit"))).unwrap()));
+    drop(first);
+    assert_eq!(cache.remove(&1).released(), 1);
+    assert!(slot.get().is_none());
+    // The same place now holds another key's value.
+    cache.get_or_build(&2, || world.build(2)).unwrap();
+    assert!(slot.get().is_none());
+    let again = block_on(slot.get_or_build_async(async { world.build(1) })).unwrap();
+    assert_eq!((again.key, world.made()), (1, 3));
+    // A hit by a slot is a use like any other.
+    drop((again, cache.get(&2), slot.get()));
+    cache.get_or_build(&3, || world.build(3)).unwrap();
+    assert_eq!(world.released(), [1, 2]);
+    assert_eq!(slot.key(), &1);
+    check(&cache);
+}
+
+#[test]
+fn a_slot_keeps_its_cache_open() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let mut slot = cache.slot(1);
+    drop(slot.get_or_build(|| world.build(1)).unwrap());
+    drop(cache);
+    assert_eq!(slot.get().unwrap().key, 1);
+    drop(slot);
+    assert_eq!(world.alive(), 0);
+}
+
+#[test]
+fn slots_on_many_threads_meet_evictions_and_never_a_wrong_value() {
+    let world = World::default();
+    let cache = world.cache(3);
+    let start = Arc::new(Barrier::new(4));
+    let threads: Vec<_> = (0..4_u64)
+        .map(|thread| {
+            let (cache, world, start) = (cache.clone(), world.clone(), start.clone());
+            thread::spawn(move || {
+                let mut slots: Vec<_> = (0..4).map(|key| cache.slot(key)).collect();
+                start.wait();
+                for round in 0..2_000 {
+                    let key = (thread + round) % 4;
+                    match slots[key as usize].get_or_build(|| world.build(key)) {
+                        Ok(module) => assert_eq!(module.key, key),
+                        Err(error) => assert!(error.is_busy(), "{error}"),
+                    }
+                    if round % 64 == 0 {
+                        drop(cache.clear());
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert!(world.most_alive() <= 3);
+    cache.clear().wait().unwrap();
+    assert_eq!(world.alive(), 0);
+    check(&cache);
+}
+
+#[test]
+fn s2_an_observer_hears_of_everything_but_hits() {
+    let told: Arc<std::sync::Mutex<Vec<(u64, String)>>> = Arc::default();
+    let cache = {
+        let told = told.clone();
+        Cache::<u64, u64>::builder()
+            .capacity(1)
+            .release(|value| if value == 2 { Err(failure("no")) } else { Ok(()) })
+            .observer(move |event| {
+                let what = match event.kind {
+                    EventKind::BuildStarted => "started",
+                    EventKind::BuildFinished { error: None, .. } => "built",
+                    EventKind::BuildFinished { .. } => "failed",
+                    EventKind::Evicted => "evicted",
+                    EventKind::Retired => "retired",
+                    EventKind::Released => "released",
+                    EventKind::ReleaseFailed { .. } => "release failed",
+                    EventKind::Abandoned => "abandoned",
+                    _ => "new",
+                };
+                told.lock().unwrap().push((*event.key, what.to_owned()));
+            })
+            .build()
+            .unwrap()
+    };
+    let take = || std::mem::take(&mut *told.lock().unwrap());
+    let said = |list: &[(u64, &str)]| -> Vec<(u64, String)> {
+        list.iter().map(|&(key, what)| (key, what.to_owned())).collect()
+    };
+    cache.get_or_build(&1, || Ok::<_, Failure>(1)).unwrap();
+    cache.get_or_build(&1, || Ok::<_, Failure>(1)).unwrap();
+    assert_eq!(take(), said(&[(1, "started"), (1, "built")]));
+    cache.get_or_build(&2, || Ok::<_, Failure>(2)).unwrap();
+    assert_eq!(take(), said(&[(1, "evicted"), (1, "released"), (2, "started"), (2, "built")]));
+    drop(cache.clear());
+    assert_eq!(take(), said(&[(2, "retired"), (2, "release failed")]));
+    assert!(cache.get_or_build(&3, || Err::<u64, _>(failure("no"))).is_err());
+    assert_eq!(take(), said(&[(3, "started"), (3, "failed")]));
+    let pinned = cache.get_or_build(&4, || Ok::<_, Failure>(4)).unwrap();
+    assert_eq!(cache.clear().abandon(), 1);
+    drop(pinned);
+    let all = said(&[(4, "started"), (4, "built"), (4, "retired"), (4, "abandoned")]);
+    assert_eq!(take(), all);
+}
