@@ -1,4 +1,5 @@
 //! The bound, the order of use and `Busy`: E1 to E4, E6.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
 mod common;
 

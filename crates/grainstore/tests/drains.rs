@@ -1,4 +1,5 @@
 //! Waiting for a teardown: P5.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Asking whether a value is idle: E7.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
 mod common;
 

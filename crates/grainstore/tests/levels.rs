@@ -1,4 +1,5 @@
 //! Plans over kernels: how idle plans give way, E8.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
 mod common;
 

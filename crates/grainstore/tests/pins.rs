@@ -1,4 +1,5 @@
 //! Pins and what they keep: P1, P2, P7.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Release and abandoning: P3, P4, P6, P8.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
 mod common;
 

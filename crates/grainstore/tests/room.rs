@@ -1,4 +1,5 @@
 //! Waiting for room, and poking those who wait: the second half of E4.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
 mod common;
 

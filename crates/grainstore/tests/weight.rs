@@ -1,4 +1,5 @@
 //! The bound on weight: E5.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
 mod common;
 

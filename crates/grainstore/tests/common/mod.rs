@@ -1,5 +1,6 @@
 //! What the tests of the cache share: a value whose life is counted, and a gate to hold builds at.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -59,6 +60,7 @@ impl World {
         Ok(self.make(key))
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "it ends here")]
     pub fn release(&self, module: Module) {
         let mut lives = self.lives();
         if !lives.alive.remove(&module.serial) {
@@ -209,4 +211,26 @@ pub fn held_idle(capacity: usize) -> (World, Gate, Cache<u64, Module>) {
             .unwrap()
     };
     (world, gate, cache)
+}
+
+/// A small random generator (xorshift64*), so that a run can be repeated from its seed.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        // Never zero, and close seeds far apart.
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `sides`.
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % sides
+    }
+
+    pub fn one_in(&mut self, sides: u64) -> bool {
+        self.roll(sides) == 0
+    }
 }
