@@ -3,7 +3,7 @@
 //! Everything that threads share goes through here, so that the code that ships can also be built
 //! against a model checker's types.
 
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Arc, Weak};
 
 pub(crate) use std::cell::UnsafeCell;

@@ -1,4 +1,5 @@
 //! Single flight: B1 to B5, B7 to B9.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
 
@@ -376,10 +377,8 @@ fn g1_clearing_an_owning_cache_leaves_its_builds_alone() {
 
 #[test]
 fn b7_a_failing_release_does_not_mask_the_reason() {
-    let cache = Cache::<u64, u64>::builder()
-        .release(|_| Err(failure("driver said no")))
-        .build()
-        .unwrap();
+    let cache =
+        Cache::<u64, u64>::builder().release(|_| Err(failure("driver said no"))).build().unwrap();
     let mut drain = None;
     let error = cache.get_or_build(&1, || {
         drain = Some(cache.remove(&1));
@@ -415,8 +414,13 @@ fn b9_what_is_idle_is_released_when_the_call_returns_on_the_calling_thread() {
 #[test]
 fn a_key_whose_eq_panics_harms_nobody_else() {
     static BAD: AtomicUsize = AtomicUsize::new(0);
-    #[derive(Clone, Hash, Eq)]
+    #[derive(Clone, Eq)]
     struct Touchy(u64);
+    impl std::hash::Hash for Touchy {
+        fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
     impl PartialEq for Touchy {
         fn eq(&self, other: &Self) -> bool {
             assert!(BAD.load(Ordering::SeqCst) == 0, "touchy");

@@ -1,4 +1,5 @@
 //! One flight for callers and tasks (B6), cycles through futures (B5), the async twins, and slots.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
 
@@ -237,7 +238,7 @@ fn b6_a_blocked_caller_takes_over_after_its_patience() {
 #[test]
 fn b4_a_future_that_panics_is_an_error() {
     let cache = Cache::<u64, u64>::builder().capacity(1).build().unwrap();
-    let panics = async { if cache.len() == 0 { panic!("in a poll") } else { Ok::<_, Failure>(1) } };
+    let panics = async { if cache.is_empty() { panic!("in a poll") } else { Ok::<_, Failure>(1) } };
     match block_on(cache.get_or_build_async(&1, panics)) {
         Err(Error::Panicked { message }) => assert_eq!(message, "in a poll"),
         other => panic!("{other:?}"),

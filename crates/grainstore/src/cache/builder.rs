@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Cache;
 use super::core::Core;
-use super::core::room::as_borrower;
+use super::core::borrowers::as_borrower;
 use super::event::Event;
 use crate::ReleaseError;
 use crate::error::BoxError;
@@ -28,6 +28,8 @@ type Permit = Box<dyn Fn() -> bool + Send + Sync>;
 type Release<V> = Box<dyn Fn(V) -> Result<(), BoxError> + Send + Sync>;
 type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u64 + Send + Sync>;
 type Observer<K> = Box<dyn Fn(&Event<'_, K>) + Send + Sync>;
+/// Tells a lower cache of the cache that has just been built.
+type Lender<K, V> = Box<dyn FnOnce(&Arc<Core<K, V>>) + Send>;
 type Sink = Box<dyn Fn(&ReleaseError) + Send + Sync>;
 
 /// The settings of a cache, fixed when it is built.
@@ -51,7 +53,7 @@ pub(crate) struct Config<K, V> {
 #[must_use]
 pub struct Builder<K, V> {
     config: Config<K, V>,
-    lenders: Vec<Box<dyn FnOnce(&Arc<Core<K, V>>) + Send>>,
+    lenders: Vec<Lender<K, V>>,
 }
 
 impl<K, V> Builder<K, V> {

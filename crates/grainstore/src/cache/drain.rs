@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::core::drains::DrainState;
-use super::core::room::Pause;
+use super::core::waiting::Pause;
 use super::core::{Core, Key, waits};
 use crate::ReleaseError;
 use crate::sync::Arc;

@@ -25,7 +25,7 @@ pub(crate) fn listen<K: Key, V: Send + Sync + 'static>(
     if !borrows {
         return destroyed;
     }
-    destroyed.and(hooks.on_clear_all_at(level, move || with(&core, |core| core.clear())))
+    destroyed.and(hooks.on_clear_all_at(level, move || with(&core, Core::clear)))
 }
 
 /// Runs a sweep on a cache that is still there; its first release error so far is the listener's.

@@ -22,6 +22,8 @@ where
     V: Send + Sync + 'static,
 {
     cache: Cache<K, V>,
+    /// The cache's id, at hand.
+    id: u64,
     key: K,
     devices: DeviceSet,
     known: Option<Known<V>>,
@@ -45,7 +47,8 @@ where
     V: Send + Sync + 'static,
 {
     pub(crate) fn new(cache: Cache<K, V>, key: K, devices: DeviceSet) -> Self {
-        Self { cache, key, devices, known: None }
+        let id = cache.core().id;
+        Self { cache, id, key, devices, known: None }
     }
 
     /// Its key.
@@ -103,13 +106,12 @@ where
     #[inline]
     fn hit(&self) -> Option<Pinned<V>> {
         let known = self.known.as_ref()?;
-        let core = self.cache.core();
-        let reader = local::recent(core.id)?;
+        let reader = local::recent(self.id)?;
         // SAFETY: the grain lies in the arena of the cache, of which this slot is a handle.
         let grain = unsafe { known.grain.as_ref() };
         let mark = reader.pin_at_hint(grain.index, &grain.state)?;
         // A serial number is never used twice, and cannot change while the entry is pinned.
-        if grain.serial() == known.serial && reader.note(grain.index, core.clock()) {
+        if grain.serial() == known.serial && reader.note(grain.index, self.cache.core().clock()) {
             reader.count_hit();
             return Some(Pinned::new(grain, mark));
         }

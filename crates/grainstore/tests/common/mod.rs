@@ -23,6 +23,8 @@ struct Lives {
     alive: HashSet<usize>,
     most_alive: usize,
     released: Vec<u64>,
+    /// Serial numbers of released values.
+    serials: Vec<usize>,
     busy: HashSet<u64>,
     /// Keys whose release fails.
     stuck: HashSet<u64>,
@@ -67,6 +69,7 @@ impl World {
             lives.faults.push(format!("{module:?} was released twice"));
         }
         lives.released.push(module.key);
+        lives.serials.push(module.serial);
     }
 
     /// Has the release of this key's values fail, with the key as the error's text.
@@ -94,6 +97,11 @@ impl World {
     /// Keys of released values, in the order of release.
     pub fn released(&self) -> Vec<u64> {
         self.lives().released.clone()
+    }
+
+    /// Serial numbers of what was released since this was last called, in the order of release.
+    pub fn take_released(&self) -> Vec<usize> {
+        std::mem::take(&mut self.lives().serials)
     }
 
     pub fn set_busy(&self, key: u64, busy: bool) {

@@ -8,27 +8,34 @@ use super::entry::Entry;
 use super::pins::Owner;
 use crate::sync::{AtomicPtr, Ordering, Weak};
 
-const FIRST: usize = 16;
-const SEGMENTS: usize = 28;
+/// The first segment holds so many entries at least, and so many at most.
+const SHORTEST: usize = 16;
+const LONGEST: usize = 1024;
+/// Enough for every index there can be, however short the first one is.
+const SEGMENTS: usize = 29;
 
 /// The entries of one cache.
 pub(crate) struct Arena<K, V> {
     /// The first entry of each segment; null until it is made.
     segments: [AtomicPtr<Entry<K, V>>; SEGMENTS],
+    /// The length of the first segment, a power of two.
+    first: usize,
     owner: Weak<dyn Owner<V>>,
 }
 
 /// Where an index lies: its segment, and its place in it.
-#[inline]
-fn locate(index: u32) -> (usize, usize) {
-    let shifted = index as usize + FIRST;
-    let segment = (shifted / FIRST).ilog2() as usize;
-    (segment, shifted - (FIRST << segment))
+fn locate(first: usize, index: u32) -> (usize, usize) {
+    let shifted = index as usize + first;
+    let segment = (shifted / first).ilog2() as usize;
+    (segment, shifted - (first << segment))
 }
 
 impl<K, V> Arena<K, V> {
-    pub(crate) fn new(owner: Weak<dyn Owner<V>>) -> Self {
-        Self { segments: [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS], owner }
+    /// Room for so many entries in one piece, within reason.
+    pub(crate) fn new(entries: usize, owner: Weak<dyn Owner<V>>) -> Self {
+        let first = entries.clamp(SHORTEST, LONGEST).next_power_of_two();
+        let segments = [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS];
+        Self { segments, first, owner }
     }
 
     /// An entry by its index.
@@ -38,23 +45,27 @@ impl<K, V> Arena<K, V> {
     /// or the index of hashes, and so after that.
     #[inline]
     pub(crate) unsafe fn entry(&self, index: u32) -> &Entry<K, V> {
-        let (segment, offset) = locate(index);
-        let first = self.segments[segment].load(Ordering::Acquire);
-        debug_assert!(!first.is_null());
+        let (segment, offset) = if (index as usize) < self.first {
+            (0, index as usize)
+        } else {
+            locate(self.first, index)
+        };
+        let start = self.segments[segment].load(Ordering::Acquire);
+        debug_assert!(!start.is_null());
         // SAFETY: the segment is there, since the index was reached; it is so long that the offset
         // lies in it, and it is neither moved nor freed before the arena.
-        unsafe { &*first.add(offset) }
+        unsafe { &*start.add(offset) }
     }
 
     /// Makes sure that the entry of that index exists. Under the ledger's lock. False past the last
     /// index there can be.
     pub(crate) fn reach(&self, index: u32) -> bool {
-        let (segment, _) = locate(index);
+        let (segment, _) = locate(self.first, index);
         let Some(first) = self.segments.get(segment) else { return false };
         if first.load(Ordering::Relaxed).is_null() {
-            let start = (FIRST << segment) - FIRST;
+            let start = (self.first << segment) - self.first;
             let make = |offset| Entry::new((start + offset) as u32, self.owner.clone());
-            let entries: Box<[Entry<K, V>]> = (0..FIRST << segment).map(make).collect();
+            let entries: Box<[Entry<K, V>]> = (0..self.first << segment).map(make).collect();
             first.store(Box::into_raw(entries).cast(), Ordering::Release);
         }
         true
@@ -66,7 +77,7 @@ impl<K, V> Drop for Arena<K, V> {
         for (segment, first) in self.segments.iter().enumerate() {
             let first = first.load(Ordering::Relaxed);
             if !first.is_null() {
-                let entries = std::ptr::slice_from_raw_parts_mut(first, FIRST << segment);
+                let entries = std::ptr::slice_from_raw_parts_mut(first, self.first << segment);
                 // SAFETY: `reach` made the segment of a box of just this length.
                 drop(unsafe { Box::from_raw(entries) });
             }
@@ -80,11 +91,11 @@ mod tests {
 
     #[test]
     fn indices_fill_each_segment_before_the_next() {
-        assert_eq!(locate(0), (0, 0));
-        assert_eq!(locate(15), (0, 15));
-        assert_eq!(locate(16), (1, 0));
-        assert_eq!(locate(47), (1, 31));
-        assert_eq!(locate(48), (2, 0));
-        assert_eq!(locate(u32::MAX - 16).0, SEGMENTS - 1);
+        assert_eq!(locate(16, 0), (0, 0));
+        assert_eq!(locate(16, 15), (0, 15));
+        assert_eq!(locate(16, 16), (1, 0));
+        assert_eq!(locate(16, 47), (1, 31));
+        assert_eq!(locate(16, 48), (2, 0));
+        assert!(locate(SHORTEST, u32::MAX).0 < SEGMENTS);
     }
 }

@@ -10,28 +10,29 @@
 //! looks again under the lock. For the same reason the tables that were outgrown are left as they
 //! are until the cache is gone: together they are smaller than the one in use.
 
-use crate::sync::{AtomicPtr, AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
 
 const SMALLEST: usize = 16;
 
 /// The index of one cache.
+///
+/// The words and the mask of the table in use are two variables, so that a reader loads both at
+/// once. A growth publishes the words first, and a reader loads the mask first: it may see a new
+/// table with an old, smaller mask, and then misses, but never an old table with a new mask.
 pub(crate) struct Index {
-    /// The table in use: the last of those.
-    current: AtomicPtr<Table>,
+    words: AtomicPtr<AtomicU64>,
+    mask: AtomicUsize,
     tables: Mutex<Tables>,
 }
 
 /// All tables there have been, and how many words of the last are in use.
 struct Tables {
-    all: Vec<*mut Table>,
+    all: Vec<Table>,
     used: usize,
 }
 
-// SAFETY: the pointers are to tables that this index owns, and a table is only atomics.
-unsafe impl Send for Tables {}
-
 /// One table; its length is a power of two.
-pub(crate) struct Table(Box<[AtomicU64]>);
+type Table = Box<[AtomicU64]>;
 
 fn word(tag: u32, entry: u32) -> u64 {
     u64::from(tag) << 32 | (u64::from(entry) + 1)
@@ -47,55 +48,48 @@ fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-impl Table {
-    fn new(length: usize) -> Self {
-        Self((0..length).map(|_| AtomicU64::new(0)).collect())
-    }
+fn make(length: usize) -> Table {
+    (0..length).map(|_| AtomicU64::new(0)).collect()
+}
 
-    fn mask(&self) -> usize {
-        self.0.len() - 1
+fn place(table: &[AtomicU64], word: u64) {
+    let mask = table.len() - 1;
+    let home = tag_of(word) as usize;
+    let free = (0..table.len())
+        .map(|step| &table[(home + step) & mask])
+        .find(|slot| slot.load(Ordering::Relaxed) == 0);
+    if let Some(slot) = free {
+        slot.store(word, Ordering::Release);
     }
+}
 
-    /// The word at a place that goes around.
-    #[inline]
-    fn word(&self, at: usize) -> u64 {
-        self.0[at & (self.0.len() - 1)].load(Ordering::Acquire)
-    }
-
-    fn place(&self, word: u64) {
-        let home = tag_of(word) as usize;
-        let free = (0..self.0.len())
-            .map(|step| &self.0[(home + step) & self.mask()])
-            .find(|slot| slot.load(Ordering::Relaxed) == 0);
-        if let Some(slot) = free {
-            slot.store(word, Ordering::Release);
-        }
+impl Tables {
+    fn current(&self) -> &[AtomicU64] {
+        self.all.last().map_or(&[], |table| table)
     }
 }
 
 impl Index {
     pub(crate) fn new() -> Self {
-        let first = Box::into_raw(Box::new(Table::new(SMALLEST)));
+        let first = make(SMALLEST);
+        let words = AtomicPtr::new(first.as_ptr().cast_mut());
         let tables = Mutex::new(Tables { all: vec![first], used: 0 });
-        Self { current: AtomicPtr::new(first), tables }
-    }
-
-    #[inline]
-    fn table(&self) -> &Table {
-        // SAFETY: tables live as long as the index.
-        unsafe { &*self.current.load(Ordering::Acquire) }
+        Self { words, mask: AtomicUsize::new(SMALLEST - 1), tables }
     }
 
     /// The first entry that may hold a key of this hash and for which `take` gives something. Every
     /// entry that it is asked about has been inserted at some time. Exact under the ledger's lock.
     #[inline]
     pub(crate) fn probe<T>(&self, hash: u64, mut take: impl FnMut(u32) -> Option<T>) -> Option<T> {
-        let table = self.table();
+        let mask = self.mask.load(Ordering::Acquire);
+        let words = self.words.load(Ordering::Acquire);
         let tag = tag(hash);
         // A table is never full, but a reader may chase words that are being moved: no further
         // than once around.
-        for step in 0..table.0.len() {
-            let word = table.word(tag as usize + step);
+        for step in 0..=mask {
+            // SAFETY: the words are of a table that is at least as long as the mask that was loaded
+            // before them says, and tables live as long as the index.
+            let word = unsafe { &*words.add((tag as usize + step) & mask) }.load(Ordering::Acquire);
             if word == 0 {
                 return None;
             }
@@ -113,26 +107,26 @@ impl Index {
     pub(crate) fn insert(&self, hash: u64, entry: u32) {
         let mut tables = self.tables.lock();
         tables.used += 1;
-        if tables.used * 2 > self.table().0.len() {
+        if tables.used * 2 > tables.current().len() {
             self.grow(&mut tables);
         }
-        self.table().place(word(tag(hash), entry));
+        place(tables.current(), word(tag(hash), entry));
     }
 
     fn grow(&self, tables: &mut Tables) {
-        let old = self.table();
-        let larger = Table::new(old.0.len() * 2);
-        let words = old.0.iter().map(|slot| slot.load(Ordering::Relaxed));
-        words.filter(|&word| word != 0).for_each(|word| larger.place(word));
-        let larger = Box::into_raw(Box::new(larger));
+        let old = tables.current();
+        let larger = make(old.len() * 2);
+        let words = old.iter().map(|slot| slot.load(Ordering::Relaxed));
+        words.filter(|&word| word != 0).for_each(|word| place(&larger, word));
+        self.words.store(larger.as_ptr().cast_mut(), Ordering::Release);
+        self.mask.store(larger.len() - 1, Ordering::Release);
         tables.all.push(larger);
-        self.current.store(larger, Ordering::Release);
     }
 
     /// Takes an entry out. The caller holds the ledger's lock.
     pub(crate) fn remove(&self, hash: u64, entry: u32) {
         let mut tables = self.tables.lock();
-        let table = &self.table().0;
+        let table = tables.current();
         let mask = table.len() - 1;
         let wanted = word(tag(hash), entry);
         let home = tag(hash) as usize & mask;
@@ -143,7 +137,6 @@ impl Index {
         else {
             return;
         };
-        tables.used -= 1;
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
@@ -159,15 +152,7 @@ impl Index {
             }
         }
         table[hole].store(0, Ordering::Release);
-    }
-}
-
-impl Drop for Index {
-    fn drop(&mut self) {
-        for table in self.tables.lock().all.drain(..) {
-            // SAFETY: made by `Box::into_raw`, freed here once; nobody reads any more.
-            drop(unsafe { Box::from_raw(table) });
-        }
+        tables.used -= 1;
     }
 }
 
@@ -204,7 +189,8 @@ mod tests {
             let found = model.get(&entry).is_some_and(|&hash| finds(&index, hash, entry));
             assert_eq!(found, model.contains_key(&entry));
         }
-        let words = index.table().0.iter().filter(|word| word.load(Ordering::Relaxed) != 0);
-        assert_eq!(words.count(), model.len());
+        let tables = index.tables.lock();
+        let words = tables.current().iter().filter(|word| word.load(Ordering::Relaxed) != 0);
+        assert_eq!((words.count(), tables.used), (model.len(), model.len()));
     }
 }

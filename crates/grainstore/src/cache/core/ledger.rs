@@ -67,8 +67,8 @@ pub(crate) struct Ledger {
     pub(crate) readers: Vec<&'static Reader>,
     /// Those whose thread has ended, for the next thread.
     pub(crate) idle_readers: Vec<&'static Reader>,
-    /// Which entry is pinned by the slots that are watched, by the reader's address and slot.
-    pub(crate) watches: HashMap<(usize, usize), u32>,
+    /// On whose behalf a reader's slot is watched, by the reader's address and the slot's number.
+    pub(crate) watches: HashMap<(usize, usize), Vec<u32>>,
     /// The time of the latest install.
     pub(crate) now: u64,
     /// Values whose release has begun.

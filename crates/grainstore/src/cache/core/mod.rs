@@ -1,8 +1,11 @@
-//! The cache's machinery. A request walks through this folder: `mod.rs` finds; `miss.rs` joins a
-//! build (`ticket.rs`) or leads one (`lead.rs`); `room.rs` and `weight.rs` make room for it;
-//! `release.rs` lets go of values, `sweep.rs` of many at once.
+//! The cache's machinery. A request walks through this folder: `mod.rs` finds what is there;
+//! `miss.rs` joins a build (`ticket.rs`) or leads one (`lead.rs`); `room.rs` and `weight.rs` make
+//! room for it, from `victim.rs` or `borrowers.rs`. `release.rs` lets go of one value, `sweep.rs` of
+//! many at once. Below them lie the entries (`entry.rs`, `state.rs`, in `arena.rs` and `index.rs`),
+//! the `ledger.rs` under its lock, and the pins of each thread in `readers`.
 
 pub(crate) mod arena;
+pub(crate) mod borrowers;
 pub(crate) mod drains;
 pub(crate) mod entry;
 pub(crate) mod flight;
@@ -19,6 +22,8 @@ pub(crate) mod room;
 pub(crate) mod state;
 pub(crate) mod sweep;
 pub(crate) mod ticket;
+pub(crate) mod victim;
+pub(crate) mod waiting;
 pub(crate) mod waits;
 pub(crate) mod weight;
 
@@ -54,7 +59,7 @@ pub(crate) struct Core<K, V> {
     /// Places may have become free, or an answer of `idle` is there.
     changed: Condvar,
     /// Caches whose values close over ours.
-    borrowers: Mutex<Vec<Weak<dyn room::Borrower>>>,
+    borrowers: Mutex<Vec<Weak<dyn borrowers::Borrower>>>,
     /// The earliest time that a use can have now: later than the latest install.
     clock: AtomicU64,
     /// Hits that no reader counted.
@@ -70,7 +75,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         Arc::new_cyclic(|me: &Weak<Self>| Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             hasher: RandomState::default(),
-            arena: Arena::new(me.clone()),
+            arena: Arena::new(config.capacity.unwrap_or(0), me.clone()),
             index: Index::new(),
             ledger: Mutex::new(Ledger::new(config.capacity)),
             changed: Condvar::new(),

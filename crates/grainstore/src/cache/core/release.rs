@@ -63,6 +63,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             }
             if release {
                 ledger.releasing += 1;
+                ledger.limbo.remove(&index);
                 drop(ledger);
                 self.release_owned(index, None);
                 return true;

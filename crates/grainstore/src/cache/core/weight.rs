@@ -4,7 +4,7 @@
 //! the least recently used first; otherwise none does, and the value is handed out but not kept.
 //! The weight of a value counts until it is released.
 
-use super::room::{Refused, Search};
+use super::victim::{Refused, Search};
 use super::{Core, Key};
 use crate::contain::contain;
 

@@ -24,11 +24,12 @@ impl Drop for Readers {
     fn drop(&mut self) {
         RECENT.with(|recent| recent.iter().for_each(|way| way.set((0, None))));
         for (cache, reader) in self.0.drain(..) {
-            if reader.is_for(cache) {
-                let watcher = reader.own.watcher.lock().clone();
-                if let Some(watcher) = watcher.and_then(|watcher| watcher.upgrade()) {
-                    watcher.thread_gone(reader);
-                }
+            let watcher = {
+                let watcher = reader.own.watcher.lock();
+                watcher.clone().filter(|_| reader.is_for(cache))
+            };
+            if let Some(watcher) = watcher.and_then(|watcher| watcher.upgrade()) {
+                watcher.thread_gone(reader);
             }
         }
     }

@@ -99,8 +99,11 @@ impl Reader {
         });
         reader.line[WATCHED]
             .store(if barrier::is_asymmetric() { 0 } else { FENCED }, Ordering::SeqCst);
-        *reader.own.watcher.lock() = Some(watcher);
+        // The id and the watcher change together, for a thread that ends just then.
+        let mut own = reader.own.watcher.lock();
+        *own = Some(watcher);
         reader.own.cache.store(cache, Ordering::Release);
+        drop(own);
         reader
     }
 
@@ -108,10 +111,13 @@ impl Reader {
     /// reader for it.
     pub(crate) fn give_back(&'static self) {
         debug_assert!(self.line[..SLOTS].iter().all(|slot| slot.load(Ordering::Relaxed) == 0));
-        self.own.cache.store(0, Ordering::Release);
+        {
+            let mut watcher = self.own.watcher.lock();
+            *watcher = None;
+            self.own.cache.store(0, Ordering::Release);
+        }
         self.own.hits.store(0, Ordering::Relaxed);
         self.own.clock.store(0, Ordering::Relaxed);
-        *self.own.watcher.lock() = None;
         // SAFETY: the cache is gone, so nobody else looks at the stamps.
         drop(std::mem::take(unsafe { &mut *self.own.stamps.get() }));
         POOL.lock().push(self);
@@ -227,7 +233,16 @@ impl Reader {
 
     /// The slots that pin this entry now.
     pub(crate) fn pinning(&self, entry: u32) -> impl Iterator<Item = usize> + '_ {
-        (0..SLOTS).filter(move |&slot| self.line[slot].load(Ordering::SeqCst) == entry + 1)
+        (0..SLOTS).filter(move |&slot| self.pins(slot, entry))
+    }
+
+    pub(crate) fn pins(&self, slot: usize, entry: u32) -> bool {
+        self.line[slot].load(Ordering::SeqCst) == entry + 1
+    }
+
+    /// What it is called in the ledger.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Has the end of this slot's pin told. Under the ledger's lock.

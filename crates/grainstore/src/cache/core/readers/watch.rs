@@ -50,62 +50,64 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// abandoned the entry before, so that no slot comes to pin it from now on. Then also: whoever
     /// pins it tells when the pin is gone, after which the entry is decided about once more.
     pub(crate) fn announced_pins(&self, ledger: &mut Ledger, index: u32) -> bool {
-        let mut pinned = false;
-        for at in 0..ledger.readers.len() {
-            let reader = ledger.readers[at];
-            for slot in reader.pinning(index) {
-                ledger.watches.insert((std::ptr::from_ref(reader).addr(), slot), index);
-                reader.watch(slot);
-                pinned = true;
-            }
+        let mut watched = Vec::new();
+        for reader in ledger.readers.iter().copied() {
+            watched.extend(reader.pinning(index).map(|slot| (reader, slot)));
         }
-        if !pinned {
+        if watched.is_empty() {
             return false;
+        }
+        for &(reader, slot) in &watched {
+            let waiting = ledger.watches.entry((reader.address(), slot)).or_default();
+            if !waiting.contains(&index) {
+                waiting.push(index);
+            }
+            reader.watch(slot);
         }
         heavy();
         // Who let go before that may not have seen the watch.
-        let mut still = false;
-        for at in 0..ledger.readers.len() {
-            let reader = ledger.readers[at];
-            let address = std::ptr::from_ref(reader).addr();
-            let pins: Vec<usize> = reader.pinning(index).collect();
-            still |= !pins.is_empty();
-            for slot in 0..super::SLOTS {
-                let watched = ledger.watches.get(&(address, slot)) == Some(&index);
-                if watched && !pins.contains(&slot) {
-                    ledger.watches.remove(&(address, slot));
-                    reader.unwatch(slot);
-                }
-            }
+        let pins = |&(reader, slot): &(&Reader, usize)| reader.pins(slot, index);
+        let (still, gone): (Vec<_>, Vec<_>) = watched.into_iter().partition(pins);
+        for (reader, slot) in gone {
+            stop_waiting(ledger, reader, slot, index);
         }
-        still
+        !still.is_empty()
+    }
+}
+
+/// The slot's end is not waited for any more, on this entry's behalf.
+fn stop_waiting(ledger: &mut Ledger, reader: &Reader, slot: usize, index: u32) {
+    let key = (reader.address(), slot);
+    if let Some(waiting) = ledger.watches.get_mut(&key) {
+        waiting.retain(|&entry| entry != index);
+        if waiting.is_empty() {
+            ledger.watches.remove(&key);
+            reader.unwatch(slot);
+        }
     }
 }
 
 impl<K: Key, V: Send + Sync + 'static> Watcher for Core<K, V> {
     fn watched_pin_gone(self: Arc<Self>, reader: &'static Reader, slot: usize) {
         let mut ledger = self.ledger();
-        let key = (std::ptr::from_ref(reader).addr(), slot);
-        let Some(&index) = ledger.watches.get(&key) else { return };
-        if reader.pinning(index).any(|pinning| pinning == slot) {
-            // A later pin of the same slot: this unpin came late, and another looked after it.
-            return;
+        let waiting = ledger.watches.get(&(reader.address(), slot)).cloned().unwrap_or_default();
+        let mut held = Vec::new();
+        // One slot may be waited for on behalf of several entries: its owner may have taken it
+        // again before this thread came here. What it pins now is left alone.
+        for index in waiting.into_iter().filter(|&index| !reader.pins(slot, index)) {
+            stop_waiting(&mut ledger, reader, slot, index);
+            let state = &self.entry(index).grain.state;
+            if state.is_resident() {
+                state.unpark();
+                let last_use = self.last_use(&ledger, index);
+                ledger.enqueue(index, last_use);
+                self.note_opening(&mut ledger);
+            } else if state.hold_left() {
+                held.push(index);
+            }
         }
-        ledger.watches.remove(&key);
-        reader.unwatch(slot);
-        let state = &self.entry(index).grain.state;
-        if state.is_resident() {
-            state.unpark();
-            let last_use = self.last_use(&ledger, index);
-            ledger.enqueue(index, last_use);
-            self.note_opening(&mut ledger);
-            return;
-        }
-        let held = state.hold_left();
         drop(ledger);
-        if held {
-            self.decide_held(index);
-        }
+        held.into_iter().for_each(|index| self.decide_held(index));
     }
 
     fn thread_gone(self: Arc<Self>, reader: &'static Reader) {
