@@ -18,11 +18,13 @@ pub(crate) fn of_last_run() -> Vec<(String, String)> {
     fs::read_to_string(file()).map_or_else(|_| Vec::new(), |text| marked(&text))
 }
 
+/// Cargo-nextest keeps it here wherever cargo builds.
 fn file() -> PathBuf {
-    shell::target().join("nextest/default/junit.xml")
+    shell::root().join("target/nextest/default/junit.xml")
 }
 
-fn marked(text: &str) -> Vec<(String, String)> {
+/// Test and reason of every marked line in this text.
+pub(crate) fn marked(text: &str) -> Vec<(String, String)> {
     let said = text.lines().filter_map(|line| line.split_once(MARK));
     let mut found: Vec<_> = said
         .map(|(_, said)| {

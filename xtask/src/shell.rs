@@ -47,6 +47,26 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
+/// Runs it to its end, shows what it wrote to its standard output, and gives that too.
+pub(crate) fn show(command: &mut Command) -> (Outcome, String) {
+    match command.stderr(Stdio::inherit()).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            print!("{said}");
+            let outcome = if output.status.success() {
+                Outcome::Passed
+            } else {
+                Outcome::Failed(format!("{}: {}", words(command), output.status))
+            };
+            (outcome, said)
+        }
+        Err(error) => {
+            let why = format!("{} can't be started: {error}", words(command));
+            (Outcome::Failed(why), String::new())
+        }
+    }
+}
+
 /// Runs it in silence: whether it is there and succeeds.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command

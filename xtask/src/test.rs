@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::doctor::Doctor;
 use crate::not_run;
 use crate::packages;
-use crate::report::Report;
+use crate::report::{Outcome, Report};
 use crate::shell;
 
 /// A backend, and the packages of Debian that bring it to a machine without its hardware.
@@ -59,7 +59,12 @@ pub(crate) fn run() -> Report {
         report.step(&format!("example {example}"), || {
             let mut command = shell::cargo(&["run", "--quiet"]);
             place.set(&mut command);
-            shell::run(command.args(["--package", &package, "--example", &example]))
+            let (outcome, said) =
+                shell::show(command.args(["--package", &package, "--example", &example]));
+            match not_run::marked(&said).pop() {
+                Some((_, why)) if outcome == Outcome::Passed => Outcome::NotRun(why),
+                _ => outcome,
+            }
         });
     }
     for (backend, why) in missing {
