@@ -1,8 +1,9 @@
-//! The project's own commands: `cargo xtask check` and `cargo xtask test`.
+//! The project's own commands: `cargo xtask check`, `cargo xtask test` and `cargo xtask bench`.
 //!
 //! A command is a file of its own: it runs steps, notes how each went in a [`report::Report`], and
 //! the report is printed at the end. What could not run is listed with the reason.
 
+mod bench;
 mod check;
 mod doctor;
 mod not_run;
@@ -19,7 +20,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   check   format, lints, documentation, licences, unused dependencies, the look of the tree
-  test    installs what the tests need and this machine lacks, where it can, and runs all of them";
+  test    installs what the tests need and this machine lacks, where it can, and runs all of them
+  bench   our cache beside its peers; `cargo xtask bench --help` lists what it can be asked for";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
     let report = match arguments.as_slice() {
         ["check"] => check::run(),
         ["test"] => test::run(),
+        ["bench", rest @ ..] => return bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

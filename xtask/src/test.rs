@@ -11,6 +11,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+use crate::bench;
 use crate::doctor::Doctor;
 use crate::not_run;
 use crate::packages;
@@ -67,6 +68,7 @@ pub(crate) fn run() -> Report {
             }
         });
     }
+    bench::guard(&mut report);
     for (backend, why) in missing {
         report.not_run(&format!("what needs {backend}"), why);
     }
