@@ -186,11 +186,23 @@ impl<B: Backend> BackendCache<B> {
             _ => self.key(device, spec)?,
         };
         self.check_live(device)?;
-        self.ask(device, key, spec, trace)
+        match self.hit(device, key) {
+            Some(kernel) => Ok(kernel),
+            None => self.miss(device, key, spec, trace),
+        }
     }
 
+    /// What is in memory. A handle that is live with the pin in hand was live when the pin was
+    /// taken, so what is pinned is of its life.
     #[inline]
-    fn ask(
+    fn hit(&self, device: &Device, key: &KernelKey) -> Option<Module<B>> {
+        let kernel = self.inner.cache.on(device.identity()).get(key)?;
+        device.is_live().then_some(kernel)
+    }
+
+    /// The miss: a build of one's own, or of somebody who was sooner.
+    #[cold]
+    fn miss(
         &self,
         device: &Device,
         key: &KernelKey,
@@ -204,7 +216,7 @@ impl<B: Backend> BackendCache<B> {
                 .on(device.identity())
                 .get_or_build(key, || self.obtain(device, key, spec, trace));
             match found {
-                // Still live with the pin in hand: what is pinned is of this life.
+                // As in `hit`.
                 Ok(kernel) if device.is_live() => return Ok(kernel),
                 Ok(_) => return Err(self.not_live(device)),
                 Err(error) => self.settle(device, error)?,

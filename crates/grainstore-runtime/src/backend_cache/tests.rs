@@ -25,13 +25,15 @@ fn a_handle_that_ended_after_it_was_looked_at_gets_no_kernel_of_the_next_life() 
     let new = cache.devices().unwrap().remove(0);
 
     // Nothing is there: it builds nothing for the new life.
-    let error = cache.ask(&old, key, &saxpy, &mut None).unwrap_err();
+    let error = cache.miss(&old, key, &saxpy, &mut None).unwrap_err();
     assert!(matches!(error, RuntimeError::DeviceDestroyed { .. }), "{error}");
     assert_eq!(fake.builds(), 0);
 
     // The new life's own kernel is there: it is not handed out.
     cache.kernel(&new, &saxpy).unwrap();
-    let error = cache.ask(&old, key, &saxpy, &mut None).unwrap_err();
+    assert!(cache.hit(&new, key).is_some());
+    assert!(cache.hit(&old, key).is_none());
+    let error = cache.miss(&old, key, &saxpy, &mut None).unwrap_err();
     assert!(matches!(error, RuntimeError::DeviceDestroyed { .. }), "{error}");
 }
 

@@ -161,6 +161,19 @@ fn whatever_changes_the_binary_is_another_kernel() {
 }
 
 #[test]
+fn each_request_counts_once() {
+    let fake = Fake::new();
+    let runtime = runtime(&fake);
+    let device = &runtime.devices()[0];
+    let saxpy = spec("saxpy");
+    for _ in 0..4 {
+        runtime.kernel(device, &saxpy).unwrap();
+    }
+    let figures = runtime.backends()[0].statistics();
+    assert_eq!((figures.misses, figures.hits, figures.built), (1, 3, 1));
+}
+
+#[test]
 fn target_and_toolchain_are_read_once_for_each_generation() {
     let fake = Fake::new();
     let runtime = runtime(&fake);

@@ -1,11 +1,13 @@
 //! The end: everything let go within a bound, and then nothing touches the driver.
 
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use grainstore_runtime::{Runtime, RuntimeError};
 
-use crate::fake::{Call, Fake, spec};
+use crate::fake::store::{FakeStore, Mode};
+use crate::fake::{Call, Fake, lock, spec};
 
 fn runtime(fake: &Fake) -> Runtime {
     let bound = Duration::from_secs(60);
@@ -142,6 +144,28 @@ fn a_shutdown_from_inside_its_own_listener_is_the_same_shutdown() {
     runtime.shutdown().unwrap();
     fake.assert_clean();
     drop(registration);
+}
+
+#[test]
+fn a_shutdown_from_inside_a_build_does_not_wait_for_that_build() {
+    let fake = Fake::new();
+    let store = FakeStore::new("disk");
+    store.set_mode(Mode::Failing);
+    let runtime: Arc<OnceLock<Runtime>> = Arc::default();
+    let ended: Arc<Mutex<Option<RuntimeError>>> = Arc::default();
+    let (inside, end) = (Arc::clone(&runtime), Arc::clone(&ended));
+    let built = Runtime::builder()
+        .backend(fake.clone())
+        .store(store)
+        .on_warning(move |_| *lock(&end) = inside.get().and_then(|it| it.shutdown().err()))
+        .build();
+    let runtime = runtime.get_or_init(|| built.unwrap());
+
+    let error = runtime.kernel(&runtime.devices()[0], &spec("a")).unwrap_err();
+    assert!(matches!(error, RuntimeError::ShutDown), "{error}");
+    let ended = lock(&ended).take().unwrap();
+    let RuntimeError::ShutdownIncomplete { running, .. } = &ended else { panic!("{ended:?}") };
+    assert_eq!(running[..], ["a on Fake:0"]);
 }
 
 #[test]
