@@ -55,7 +55,7 @@
 //!         spec: &KernelSpec,
 //!     ) -> Result<(usize, Option<Artifact>), BackendError> {
 //!         let count = spec.source().len();
-//!         Ok((count, Some(Artifact::new("count", count.to_le_bytes()))))
+//!         Ok((count, Some(Artifact::new("count", count.to_le_bytes().to_vec()))))
 //!     }
 //!     fn load(
 //!         &self,

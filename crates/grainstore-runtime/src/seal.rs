@@ -70,15 +70,17 @@ mod tests {
 
     #[test]
     fn a_sealed_artifact_is_good_for_its_label_alone() {
-        let artifact = Artifact::new("kernel.bin", *b"code").sealed("sm_90a");
+        let artifact = Artifact::new("kernel.bin", b"code".to_vec()).sealed("sm_90a");
         artifact.check_seal("sm_90a").unwrap();
         assert!(refusal(&artifact, "sm_80").contains("made for `sm_90a`, not for `sm_80`"));
-        assert!(refusal(&Artifact::new("kernel.bin", *b"code"), "sm_90a").contains("no seal"));
+        assert!(
+            refusal(&Artifact::new("kernel.bin", b"code".to_vec()), "sm_90a").contains("no seal")
+        );
     }
 
     #[test]
     fn any_flipped_bit_breaks_the_seal() {
-        let artifact = Artifact::new("kernel.bin", *b"code").sealed("sm_90a");
+        let artifact = Artifact::new("kernel.bin", b"code".to_vec()).sealed("sm_90a");
         for (index, member) in artifact.members().iter().enumerate() {
             for bit in 0..member.bytes.len() * 8 {
                 let mut bytes = member.bytes.to_vec();
@@ -98,10 +100,15 @@ mod tests {
 
     #[test]
     fn a_member_more_or_less_breaks_the_seal() {
-        let sealed = Artifact::new("a", *b"1").with_member("b", *b"2").sealed("x");
+        let sealed = Artifact::new("a", b"1".to_vec()).with_member("b", b"2".to_vec()).sealed("x");
         let seal = sealed.member("seal").unwrap().to_vec();
-        refusal(&Artifact::new("a", *b"1").with_member("seal", seal.clone()), "x");
-        refusal(&sealed.clone().with_member("c", *b"3"), "x");
-        refusal(&Artifact::new("a", *b"12").with_member("b", *b"").with_member("seal", seal), "x");
+        refusal(&Artifact::new("a", b"1".to_vec()).with_member("seal", seal.clone()), "x");
+        refusal(&sealed.clone().with_member("c", b"3".to_vec()), "x");
+        refusal(
+            &Artifact::new("a", b"12".to_vec())
+                .with_member("b", b"".to_vec())
+                .with_member("seal", seal),
+            "x",
+        );
     }
 }

@@ -99,7 +99,7 @@ fn an_invalid_artifact_is_dropped_here_and_the_kernel_built_afresh() {
     let (runtime, told) = runtime(&fake, &[&near, &far]);
     let saxpy = spec("saxpy");
     let key = runtime.key(&runtime.devices()[0], &saxpy).unwrap();
-    near.plant(key, Artifact::new("kernel.fake", *b"garbage"));
+    near.plant(key, Artifact::new("kernel.fake", b"garbage".to_vec()));
 
     assert_eq!(origin(&runtime, &saxpy), "compiled");
     assert_eq!(near.take_calls(), ["get", "discard", "put"]);
@@ -116,7 +116,7 @@ fn an_invalid_artifact_of_a_shared_store_is_replaced_not_dropped() {
     let (runtime, _) = runtime(&fake, &[&far]);
     let saxpy = spec("saxpy");
     let key = runtime.key(&runtime.devices()[0], &saxpy).unwrap();
-    far.plant(key, Artifact::new("kernel.fake", *b"garbage"));
+    far.plant(key, Artifact::new("kernel.fake", b"garbage".to_vec()));
     fake.fail(Call::Build, BackendError::Compile { log: "not today".into() });
 
     runtime.kernel(&runtime.devices()[0], &saxpy).unwrap_err();
