@@ -16,7 +16,7 @@ fn built(spec: &KernelSpec) -> Artifact {
 fn refusal(bytes: &[u8]) -> String {
     let host = HostBackend::new();
     let target = host.target(&DEVICE).unwrap();
-    let artifact = Artifact::new("kernel.so", bytes).sealed(target.as_str());
+    let artifact = Artifact::new("kernel.so", bytes.to_vec()).sealed(target.as_str());
     match host.load(&DEVICE, &saxpy(), &artifact) {
         Err(BackendError::InvalidArtifact { reason }) => reason,
         Err(other) => panic!("{} bytes: {other}", bytes.len()),
@@ -114,13 +114,15 @@ fn what_was_not_sealed_here_is_refused() {
     let bytes = artifact.binary();
     let mut flipped = bytes.to_vec();
     flipped[bytes.len() / 2] ^= 1;
-    let seal = artifact.member("seal").unwrap();
-    let foreign = Artifact::new("kernel.so", bytes).sealed("riscv64-linux-gnu");
+    let seal = artifact.member("seal").unwrap().to_vec();
+    let bytes = bytes.to_vec();
+    let foreign = Artifact::new("kernel.so", bytes.clone()).sealed("riscv64-linux-gnu");
     for artifact in [
-        Artifact::new("kernel.so", *b""),
-        Artifact::new("kernel.so", bytes),
-        Artifact::new("kernel.so", flipped).with_member("seal", seal),
-        Artifact::new("kernel.so", &bytes[..bytes.len() - 1]).with_member("seal", seal),
+        Artifact::new("kernel.so", vec![]),
+        Artifact::new("kernel.so", bytes.clone()),
+        Artifact::new("kernel.so", flipped).with_member("seal", seal.clone()),
+        Artifact::new("kernel.so", bytes[..bytes.len() - 1].to_vec())
+            .with_member("seal", seal.clone()),
         Artifact::new("other.so", bytes).with_member("seal", seal),
         foreign,
     ] {

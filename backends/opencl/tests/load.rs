@@ -59,23 +59,23 @@ fn a_broken_artifact_never_reaches_the_driver() {
     on_opencl("a_broken_artifact_never_reaches_the_driver", |opencl, device| {
         let artifact = opencl.build(&device, &saxpy()).unwrap().1.unwrap();
         let bytes = artifact.binary();
-        let seal = artifact.member("seal").unwrap();
+        let seal = artifact.member("seal").unwrap().to_vec();
         let refuse = |artifact: &Artifact| match opencl.load(&device, &saxpy(), artifact) {
             Err(BackendError::InvalidArtifact { reason }) => reason,
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("it was loaded"),
         };
         for length in [0, 1, 100, bytes.len() / 2, bytes.len() - 1] {
-            let cut = Artifact::new("kernel.bin", &bytes[..length]);
+            let cut = Artifact::new("kernel.bin", bytes[..length].to_vec());
             assert!(refuse(&cut).contains("no seal"));
-            refuse(&cut.with_member("seal", seal));
+            refuse(&cut.with_member("seal", seal.clone()));
         }
         for index in (0..bytes.len()).step_by(997) {
             let mut flipped = bytes.to_vec();
             flipped[index] ^= 1;
-            refuse(&Artifact::new("kernel.bin", flipped).with_member("seal", seal));
+            refuse(&Artifact::new("kernel.bin", flipped).with_member("seal", seal.clone()));
         }
-        let foreign = Artifact::new("kernel.bin", bytes).sealed("another device");
+        let foreign = Artifact::new("kernel.bin", bytes.to_vec()).sealed("another device");
         assert!(refuse(&foreign).contains("made for `another device`"));
     });
 }

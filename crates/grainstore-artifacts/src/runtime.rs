@@ -1,6 +1,5 @@
 //! The store behind the runtime's `Store` trait.
 
-use bytes::Bytes;
 use grainstore::KernelKey;
 use grainstore_runtime::{Artifact, BuildFacts, Store, StoreError};
 
@@ -32,17 +31,17 @@ impl Store for ArtifactStore {
 
 fn artifact(group: &Group) -> Option<Artifact> {
     let (first, others) = group.members().split_first()?;
-    let binary = Artifact::new(&first.name, &*first.bytes);
+    let binary = Artifact::new(&first.name, first.bytes.clone());
     Some(
-        others
-            .iter()
-            .fold(binary, |artifact, member| artifact.with_member(&member.name, &*member.bytes)),
+        others.iter().fold(binary, |artifact, member| {
+            artifact.with_member(&member.name, member.bytes.clone())
+        }),
     )
 }
 
 fn group(key: &KernelKey, artifact: &Artifact, facts: &BuildFacts) -> Group {
     let group = artifact.members().iter().fold(Group::default(), |group, member| {
-        group.with_member(&member.name, Bytes::from_owner(member.bytes.clone()))
+        group.with_member(&member.name, member.bytes.clone())
     });
     let group = group.with_toolchain(key.toolchain());
     match facts.compile_time {

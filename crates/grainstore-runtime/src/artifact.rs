@@ -1,6 +1,6 @@
 //! What a compiler leaves behind: named byte strings, enough to load the kernel again.
 
-use std::sync::Arc;
+use bytes::Bytes;
 
 /// A compiled kernel as bytes: a binary, and beside it whatever its backend wants to keep.
 ///
@@ -15,20 +15,20 @@ pub struct Artifact {
 pub struct Member {
     /// A plain file name: no separator, no `..`.
     pub name: String,
-    /// The bytes.
-    pub bytes: Arc<[u8]>,
+    /// The bytes. A store may give a view of the one buffer that it read.
+    pub bytes: Bytes,
 }
 
 impl Artifact {
     /// An artifact of a single member. The first member is the one that is loaded.
     #[must_use]
-    pub fn new(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
+    pub fn new(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         Self { members: vec![Member { name: name.into(), bytes: bytes.into() }] }
     }
 
     /// The same with one more member behind the others.
     #[must_use]
-    pub fn with_member(mut self, name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
+    pub fn with_member(mut self, name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         self.members.push(Member { name: name.into(), bytes: bytes.into() });
         self
     }
