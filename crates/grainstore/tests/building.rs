@@ -245,6 +245,36 @@ fn b5_a_cycle_through_two_threads_and_two_caches_is_told() {
 }
 
 #[test]
+fn b5_a_cycle_through_a_chain_of_threads_is_told() {
+    // Five threads, each with a build that needs the next one's key.
+    const LENGTH: u64 = 5;
+    let cache = Cache::<u64, u64>::builder().build().unwrap();
+    let all = Arc::new(Barrier::new(LENGTH as usize));
+    let threads: Vec<_> = (0..LENGTH)
+        .map(|key| {
+            let (cache, all) = (cache.clone(), all.clone());
+            thread::spawn(move || {
+                let build = || {
+                    all.wait();
+                    let next = (key + 1) % LENGTH;
+                    cache.get_or_build(&next, || Ok::<_, Failure>(next)).map(|value| *value)
+                };
+                cache.get_or_build(&key, build).map(drop)
+            })
+        })
+        .collect();
+    for thread in threads {
+        let mut told = thread.join().unwrap().unwrap_err();
+        // Whoever closed the circle got the cycle, and the others that one's failure.
+        while let Some(inner) = told.downcast_ref::<Error>() {
+            told = inner.clone();
+        }
+        assert!(matches!(told, Error::Cycle { .. }), "{told:?}");
+    }
+    assert_eq!(cache.statistics().entries, 0);
+}
+
+#[test]
 fn b5_a_pin_held_while_another_key_is_built_crosswise_is_no_cycle() {
     let world = World::default();
     let cache = world.cache(4);
@@ -373,6 +403,25 @@ fn g1_clearing_an_owning_cache_leaves_its_builds_alone() {
     });
     assert_eq!(built.unwrap().key, 1);
     assert!(cache.get(&1).is_some());
+}
+
+#[test]
+fn b7_who_comes_later_is_busy_while_a_doomed_build_fills_the_capacity() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let mut drain = None;
+    let doomed = cache.get_or_build(&1, || {
+        drain = Some(cache.remove(&1));
+        // Neither joined, which would be a cycle, nor built beside it, which would be one too many.
+        let told = cache.get_or_build(&1, || world.build(1)).unwrap_err();
+        assert_eq!(common::parts(&told), [0, 0, 1, 0]);
+        world.build(1)
+    });
+    assert!(matches!(doomed, Err(Error::Removed)));
+    assert_eq!((world.most_alive(), world.alive()), (1, 0));
+    drain.unwrap().wait().unwrap();
+    world.fill(&cache, [1]);
+    check(&cache);
 }
 
 #[test]

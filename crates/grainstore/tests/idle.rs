@@ -115,6 +115,36 @@ fn e7_a_pin_taken_while_idle_is_asked_wins() {
 }
 
 #[test]
+fn b9_what_another_thread_asks_about_is_gone_at_once_and_ended_by_that_thread() {
+    for way in 0..3 {
+        let (world, gate, cache) = held_idle(1);
+        world.fill(&cache, [1]);
+        let miss = {
+            let (cache, world) = (cache.clone(), world.clone());
+            thread::spawn(move || cache.get_or_build(&2, || world.build(2)).map(drop))
+        };
+        gate.await_arrivals(1);
+        let drain = match way {
+            0 => cache.remove(&1),
+            1 => cache.clear(),
+            _ => {
+                drop(cache.remove(&1));
+                cache.remove(&1)
+            }
+        };
+        assert!(cache.get(&1).is_none());
+        if way < 2 {
+            assert_eq!((drain.released(), drain.pending_keys()), (0, vec![1]));
+        }
+        gate.open();
+        miss.join().unwrap().unwrap();
+        assert!(drain.wait_timeout(Duration::MAX));
+        assert_eq!(world.released(), [1]);
+        check(&cache);
+    }
+}
+
+#[test]
 fn e7_no_value_goes_on_an_answer_from_before_its_last_pin() {
     let (world, gate, cache) = held_idle(1);
     world.fill(&cache, [1]);

@@ -1,27 +1,37 @@
 //! What must leave memory where it was: B3, D6, and entries, drains and threads that come and go.
-//! A hundred thousand times, since one byte each would show.
+//! A hundred thousand times, since one byte each would show. And that a hit allocates nothing.
 //!
 //! Each test counts the bytes that its process holds, so each must be a process of its own, or run
 //! alone: they take a lock.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::pin::pin;
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use common::{Failure, failure};
-use grainstore::{Cache, DeviceId, Family};
+use grainstore::{Cache, DeviceId, ElementType, Family, KernelKey, PlanKey, TensorDesc};
 
 struct Counting;
 
 static HELD: AtomicIsize = AtomicIsize::new(0);
 
-// SAFETY: everything is the system's own allocator; the counter beside it touches no memory.
+thread_local! {
+    /// How often this thread has allocated.
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is the system's own allocator; the counters beside it need no memory of its.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         // SAFETY: passed on as it came.
         unsafe { System.alloc(layout) }
     }
@@ -142,4 +152,49 @@ fn caches_that_come_and_go() {
         drop(cache);
         assert_eq!(*pin, key + 7);
     });
+}
+
+/// Hits of every kind on one key, each a few times, since the first may make what later ones use.
+fn hits_allocate_nothing<K: std::hash::Hash + Eq + Clone + Send + Sync + 'static>(key: &K) {
+    let cache = Cache::<K, u64>::builder().capacity(4).idle(|_| true).build().unwrap();
+    let device = DeviceId::new(Family::CUDA, 0);
+    let view = cache.on(&device);
+    let mut slot = cache.slot(key.clone());
+    let no_build = || Err::<u64, Failure>(failure("it is there"));
+    for look_up in ["get", "get_or_build", "async", "view", "slot"] {
+        cache.get_or_build(key, || Ok::<_, Failure>(1)).unwrap();
+        view.get_or_build(key, || Ok::<_, Failure>(1)).unwrap();
+        for round in 0..100 {
+            let before = ALLOCATIONS.get();
+            let pin = match look_up {
+                "get" => cache.get(key),
+                "get_or_build" => cache.get_or_build(key, no_build).ok(),
+                "async" => {
+                    let future = pin!(cache.get_or_build_async(key, async { no_build() }));
+                    match future.poll(&mut Context::from_waker(Waker::noop())) {
+                        Poll::Ready(answer) => answer.ok(),
+                        Poll::Pending => None,
+                    }
+                }
+                "view" => cache.on(&device).get(key),
+                _ => slot.get(),
+            };
+            let clone = pin.clone();
+            assert!(clone.is_some(), "{look_up} is no hit");
+            drop((pin, clone));
+            let allocated = ALLOCATIONS.get() - before;
+            assert!(round == 0 || allocated == 0, "{look_up} allocated {allocated} times");
+        }
+    }
+}
+
+#[test]
+fn b0_a_hit_allocates_nothing() {
+    hits_allocate_nothing(&7_u64);
+    hits_allocate_nothing(&"a text that is long enough to be allocated".to_owned());
+    let kernel = KernelKey::builder("saxpy").target("sm_90a").source("..").define("A", "1");
+    hits_allocate_nothing(&kernel.build().unwrap());
+    let tensor = TensorDesc::contiguous(ElementType::F16, &[1, 128, 4096]).unwrap();
+    let plan = PlanKey::builder().artifact("model").input(tensor.clone()).output(tensor);
+    hits_allocate_nothing(&plan.build().unwrap());
 }

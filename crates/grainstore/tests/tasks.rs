@@ -320,6 +320,41 @@ fn b7_a_doomed_flight_that_nobody_leads_ends_at_once() {
 }
 
 #[test]
+fn b8_a_future_that_leads_a_doomed_build_is_told_at_its_end_and_its_waiters_at_once() {
+    let world = World::default();
+    let cache = world.cache(2);
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut leader = request(&cache, 1, when(flag.clone(), world.clone(), 1));
+    let mut waiter = request(&cache, 1, async { Err(failure("not mine to build")) });
+    assert!(poll(&mut leader).is_pending() && poll(&mut waiter).is_pending());
+    let drain = cache.remove(&1);
+    assert!(matches!(poll(&mut waiter), Poll::Ready(Err(Error::Removed))));
+    assert!(poll(&mut leader).is_pending());
+    assert_eq!(drain.pending(), 1);
+    flag.store(true, Ordering::SeqCst);
+    assert!(matches!(poll(&mut leader), Poll::Ready(Err(Error::Removed))));
+    drain.wait().unwrap();
+    assert_eq!((world.alive(), cache.statistics().doomed), (0, 1));
+    check(&cache);
+}
+
+#[test]
+fn p5_awaiting_a_drain_inside_ones_own_build_is_told_instead_of_hanging() {
+    let world = World::default();
+    let cache = world.cache(3);
+    let pin = cache.get_or_build(&1, || world.build(1)).unwrap();
+    let (inner, build) = (cache.clone(), world.clone());
+    let mut future = request(&cache, 2, async move {
+        let told = inner.remove(&1).wait_async().await;
+        assert!(matches!(told, Err(ReleaseError::WouldDeadlock)), "{told:?}");
+        build.build(2)
+    });
+    assert!(matches!(poll(&mut future), Poll::Ready(Ok(_))));
+    drop(pin);
+    assert_eq!((world.alive(), cache.statistics().release_failures), (1, 0));
+}
+
+#[test]
 fn p5_a_drain_is_awaited_through_pins_and_busy_values() {
     let world = World::default();
     let cache = world.cache(4);
@@ -361,6 +396,30 @@ fn e4_room_is_awaited() {
         thread::yield_now();
     }
     block_on(waiting);
+}
+
+#[test]
+fn e4_awaited_room_is_asked_for_again_by_itself_and_at_once_by_a_poke() {
+    let world = World::default();
+    let cache = world.cache(1);
+    world.fill(&cache, [1]);
+    world.set_busy(1, true);
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let mut waiting = pin!(cache.room());
+    // However long the distances have grown, every poke wakes.
+    for _ in 0..50 {
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        let before = count.0.load(Ordering::SeqCst);
+        cache.poke();
+        while count.0.load(Ordering::SeqCst) == before {
+            thread::yield_now();
+        }
+    }
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    world.set_busy(1, false);
+    block_on(waiting);
+    assert!(cache.get_or_build(&2, || world.build(2)).is_ok());
 }
 
 #[test]
