@@ -9,8 +9,11 @@ mod common;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -231,6 +234,62 @@ impl Arena {
         }
     }
 
+    /// A request by a task that is polled a few times, and dropped if that was not enough.
+    fn request_task(&self) {
+        let (key, on) = (roll(self.keys), roll(4) as usize);
+        let build = async {
+            for _ in 0..roll(4) {
+                let mut polled = false;
+                poll_fn(|_| {
+                    if std::mem::replace(&mut polled, true) {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
+                })
+                .await;
+            }
+            match roll(12) {
+                0 => panic!("{ON_PURPOSE}"),
+                1 => return Err(failure("on purpose")),
+                2 => self.request(1),
+                3 => self.sometimes(),
+                _ => {}
+            }
+            Ok(self.make(key, on))
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        self.view(on, |view| {
+            let mut request = pin!(view.get_or_build_async(&key, build));
+            for _ in 0..1 + roll(6) {
+                if let Poll::Ready(answer) = request.as_mut().poll(&mut context) {
+                    if let Ok(pin) = answer {
+                        self.look(&pin, key, on);
+                    }
+                    break;
+                }
+                thread::yield_now();
+            }
+        });
+    }
+
+    /// Waits of tasks that are given up.
+    fn wait_task(&self) {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut room = pin!(self.cache().room());
+        let mut drained = pin!(self.cache().remove(&roll(self.keys)).wait_async());
+        for _ in 0..roll(3) {
+            if drained.as_mut().poll(&mut context).is_ready() {
+                break;
+            }
+        }
+        for _ in 0..roll(3) {
+            if room.as_mut().poll(&mut context).is_ready() {
+                break;
+            }
+        }
+    }
+
     fn take_from_pool(&self) -> Option<Pinned<Grain>> {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.is_empty() {
@@ -287,6 +346,8 @@ impl Arena {
                     self.books.fault("a passing thread panicked".to_owned());
                 }
             }
+            32..=37 => self.request_task(),
+            38 => self.wait_task(),
             _ => self.request(2),
         }
         // So that not all is pinned for ever.
