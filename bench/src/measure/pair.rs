@@ -69,9 +69,29 @@ struct Ran {
 
 #[derive(Default)]
 struct Start {
+    /// How often a side has arrived at a meeting.
     arrived: AtomicU32,
-    late: AtomicBool,
+    /// Ends both sides: one has done its share, or has waited in vain for the other.
     stop: AtomicBool,
+}
+
+impl Start {
+    /// Spins until so many arrivals are counted. Nothing, if the other side is late: then it is
+    /// stopped too, since it may come through a moment after this one gave up.
+    fn meet(&self, arrivals: u32) -> Option<()> {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        let since = Instant::now();
+        while self.arrived.load(Ordering::Acquire) < arrivals {
+            if since.elapsed() > PATIENCE {
+                self.stop.store(true, Ordering::Release);
+            }
+            if self.stop.load(Ordering::Acquire) {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+        Some(())
+    }
 }
 
 impl Pair {
@@ -169,37 +189,19 @@ impl Worker {
 
 fn run(side: &mut Side, share: u64, start: &Start) -> Option<Ran> {
     side((share / 8).clamp(1, WARM_UP), Phase::WarmUp);
-    start.arrived.fetch_add(1, Ordering::AcqRel);
-    let since = Instant::now();
-    while start.arrived.load(Ordering::Acquire) < 2 {
-        if since.elapsed() > PATIENCE {
-            start.late.store(true, Ordering::Release);
-        }
-        if start.late.load(Ordering::Acquire) {
-            return None;
-        }
-        std::hint::spin_loop();
-    }
+    start.meet(2)?;
     let witness = Witness::begin();
-    // Both have looked at their own processor; now once more together.
-    start.arrived.fetch_add(1, Ordering::AcqRel);
-    let since = Instant::now();
-    while start.arrived.load(Ordering::Acquire) < 4 {
-        if start.late.load(Ordering::Acquire) || since.elapsed() > PATIENCE {
-            start.late.store(true, Ordering::Release);
-            return None;
-        }
-        std::hint::spin_loop();
-    }
+    // Each has looked at its own processor, which takes a while: once more together.
+    start.meet(4)?;
     let begin = Instant::now();
     let mut count = 0;
     loop {
         side(STRIDE, Phase::Timed);
         count += STRIDE;
         if count >= share {
-            start.stop.store(true, Ordering::Relaxed);
+            start.stop.store(true, Ordering::Release);
         }
-        if start.stop.load(Ordering::Relaxed) {
+        if start.stop.load(Ordering::Acquire) {
             break;
         }
     }
@@ -232,3 +234,17 @@ fn processors() -> Vec<usize> {
 
 #[cfg(not(target_os = "linux"))]
 fn stay_on(_processor: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_whose_partner_gave_up_does_not_work_for_ever() {
+        let start = Start::default();
+        assert_eq!(start.meet(2), None, "nobody else came");
+        let mut side: Side = Box::new(|_, _| {});
+        let ran = run(&mut side, u64::MAX, &start);
+        assert!(ran.is_none_or(|ran| ran.count == STRIDE));
+    }
+}
