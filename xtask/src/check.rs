@@ -1,7 +1,7 @@
 //! `cargo xtask check`: all that can be said of the code without running it.
 
 use crate::report::{Outcome, Report};
-use crate::{shell, tools, tree};
+use crate::{guarantees, shell, tools, tree};
 
 /// Versions of the tools for a machine that has none of its own.
 const CARGO_DENY: &str = "0.20.2";
@@ -26,6 +26,7 @@ pub(crate) fn run() -> Report {
         shell::run(shell::cargo(&arguments).env("RUSTDOCFLAGS", "-D warnings"))
     });
     report.step("look of the tree", tree::check);
+    report.step("guarantees", guarantees::check);
     report
         .step("unused dependencies", || with_tool("machete", CARGO_MACHETE, &["--with-metadata"]));
     report.step("licences and sources", || {

@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod doctor;
+mod guarantees;
 mod not_run;
 mod packages;
 mod report;
@@ -19,7 +20,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  check   format, lints, documentation, licences, unused dependencies, the look of the tree
+  check   format, lints, documentation, licences, unused dependencies, the look of the tree, and
+          that the guarantees name tests that are there
   test    installs what the tests need and this machine lacks, where it can, and runs all of them
   bench   our cache beside its peers; `cargo xtask bench --help` lists what it can be asked for";
 
