@@ -41,6 +41,7 @@ mod format;
 mod group;
 mod key;
 mod location;
+mod lock;
 #[cfg(feature = "runtime")]
 mod runtime;
 mod store;
@@ -51,5 +52,5 @@ pub use format::{Entry, Fields, Rejection, VERSION, encode, parse};
 pub use group::{Group, MAX_MEMBERS, MAX_METADATA, MAX_NAME, Member, Refusal};
 pub use key::EntryKey;
 pub use location::{VARIABLE, default_folder};
-pub use store::{ArtifactStore, Found, Statistics};
+pub use store::{ArtifactStore, DEFAULT_LIMIT, Found, Lease, LookUp, Options, Pruned, Statistics};
 pub use trust::Distrust;

@@ -1,9 +1,11 @@
 //! The store behind the runtime's `Store` trait.
 
+use std::time::Duration;
+
 use grainstore::KernelKey;
 use grainstore_runtime::{Artifact, BuildFacts, Store, StoreError};
 
-use crate::{ArtifactStore, Error, Group};
+use crate::{ArtifactStore, Error, Group, LookUp};
 
 impl Store for ArtifactStore {
     fn name(&self) -> &str {
@@ -12,6 +14,18 @@ impl Store for ArtifactStore {
 
     fn get(&self, key: &KernelKey) -> Result<Option<Artifact>, StoreError> {
         Ok(ArtifactStore::get(self, key)?.and_then(|group| artifact(&group)))
+    }
+
+    fn get_or_lease(
+        &self,
+        key: &KernelKey,
+        bound: Duration,
+    ) -> Result<grainstore_runtime::LookUp, StoreError> {
+        use grainstore_runtime::{Lease, LookUp as Found};
+        Ok(match self.lookup_or_lease(key, bound)? {
+            LookUp::Hit(group) => artifact(&group).map_or(Found::Missing(None), Found::Found),
+            LookUp::Lease(lease) => Found::Missing(Some(Lease::new(lease))),
+        })
     }
 
     fn put(

@@ -11,6 +11,7 @@ use grainstore_artifacts::{ArtifactStore, Error, Found, Group, Rejection, encode
 
 use common::{group, key, reseal};
 
+/// All files but the two that the store keeps for itself.
 fn files_in(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut ahead = vec![folder.to_owned()];
@@ -19,7 +20,7 @@ fn files_in(folder: &Path) -> Vec<String> {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 ahead.push(path);
-            } else {
+            } else if !path.ends_with("v0/use") && !path.ends_with("v0/locks") {
                 found.push(path.to_str().expect("UTF-8").to_owned());
             }
         }

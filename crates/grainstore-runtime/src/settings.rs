@@ -19,6 +19,7 @@ pub struct Settings {
     pub(crate) hooks: Hooks,
     pub(crate) drain_bound: Duration,
     pub(crate) persist_over: Duration,
+    pub(crate) wait_for_others: Duration,
     pub(crate) warnings: Warnings,
 }
 
@@ -30,6 +31,7 @@ impl Default for Settings {
             hooks: Hooks::new(),
             drain_bound: Duration::from_secs(30),
             persist_over: Duration::ZERO,
+            wait_for_others: Duration::from_secs(60),
             warnings: Warnings::default(),
         }
     }
@@ -69,6 +71,13 @@ impl Settings {
     /// Only builds that took at least this long are put into the stores. Zero without it: all are.
     pub fn persist_over(mut self, compile_time: Duration) -> Self {
         self.persist_over = compile_time;
+        self
+    }
+
+    /// How long a request waits for another process that is compiling the same kernel, before it
+    /// compiles for itself. 60 seconds without it; zero waits for nobody.
+    pub fn wait_for_others(mut self, bound: Duration) -> Self {
+        self.wait_for_others = bound;
         self
     }
 

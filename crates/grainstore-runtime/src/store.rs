@@ -21,6 +21,22 @@ pub trait Store: Send + Sync + 'static {
     /// When the place cannot be reached or read. The runtime then goes on without it.
     fn get(&self, key: &KernelKey) -> Result<Option<Artifact>, StoreError>;
 
+    /// As [`get`](Self::get); and what is missing, the caller makes: until the [`Lease`] that came
+    /// with that answer is dropped, others who ask this for the same key wait, at most for `bound`.
+    ///
+    /// A store that can't have others wait gives no lease, and that is what this does unless it is
+    /// implemented.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn get_or_lease(&self, key: &KernelKey, bound: Duration) -> Result<LookUp, StoreError> {
+        let _ = bound;
+        Ok(match self.get(key)? {
+            Some(artifact) => LookUp::Found(artifact),
+            None => LookUp::Missing(None),
+        })
+    }
+
     /// Keeps this artifact under this key; what was there is replaced in one step.
     ///
     /// # Errors
@@ -38,6 +54,34 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When it should have been removed and could not be.
     fn discard(&self, key: &KernelKey) -> Result<(), StoreError>;
+}
+
+/// What a store has for a key, and whether others wait until it has more.
+#[derive(Debug)]
+pub enum LookUp {
+    /// The artifact, verified.
+    Found(Artifact),
+    /// Nothing. While the lease is held, others wait for it.
+    Missing(Option<Lease>),
+}
+
+/// The task of making what a store lacks. Dropping it lets the others look again.
+#[must_use = "dropped at once, nobody waits for what is being made"]
+pub struct Lease {
+    _held: Box<dyn Send>,
+}
+
+impl Lease {
+    /// A lease that is released by dropping this.
+    pub fn new(held: impl Send + 'static) -> Self {
+        Self { _held: Box::new(held) }
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").finish_non_exhaustive()
+    }
 }
 
 /// What is known of a build, kept beside its artifact.

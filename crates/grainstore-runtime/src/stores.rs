@@ -3,11 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use grainstore::KernelKey;
 
 use crate::warning::Warnings;
-use crate::{Artifact, BuildFacts, Store, StoreError, Warning};
+use crate::{Artifact, BuildFacts, Lease, LookUp, Store, StoreError, Warning};
 
 /// One store, and whether its first failure was told.
 pub(crate) struct Shelf {
@@ -19,7 +20,8 @@ pub(crate) struct Shelf {
 /// What a store has for a key.
 pub(crate) enum Found {
     Artifact(Artifact),
-    Nothing,
+    /// Nothing; while the lease is held, others wait for this request.
+    Nothing(Option<Lease>),
     /// It failed, and is not asked again on behalf of this request.
     Failed,
 }
@@ -34,10 +36,11 @@ impl Shelf {
         &self.name
     }
 
-    pub(crate) fn get(&self, key: &KernelKey, warnings: &Warnings) -> Found {
-        match self.attempt(warnings, |store| store.get(key)) {
-            Some(Some(artifact)) => Found::Artifact(artifact),
-            Some(None) => Found::Nothing,
+    /// Waits at most for `bound` for another process that is making it.
+    pub(crate) fn get(&self, key: &KernelKey, bound: Duration, warnings: &Warnings) -> Found {
+        match self.attempt(warnings, |store| store.get_or_lease(key, bound)) {
+            Some(LookUp::Found(artifact)) => Found::Artifact(artifact),
+            Some(LookUp::Missing(lease)) => Found::Nothing(lease),
             None => Found::Failed,
         }
     }

@@ -15,3 +15,25 @@ mod way;
 pub(crate) use plain::Folder;
 #[cfg(unix)]
 pub(crate) use unix::Folder;
+
+use std::time::{Duration, SystemTime};
+
+/// A file that was found in a folder.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// Its name, relative to the folder that was asked.
+    pub(crate) name: String,
+    /// When it was last changed, which for artifacts is when they were last marked as used.
+    pub(crate) used: SystemTime,
+    /// What it takes on disk.
+    pub(crate) disk: u64,
+}
+
+/// How old a mark of use may become before a use renews it. It is what keeps warm starts from
+/// writing.
+pub(crate) const MARK_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// How far apart two times are, whichever is the later.
+pub(crate) fn distance(one: SystemTime, other: SystemTime) -> Duration {
+    one.duration_since(other).unwrap_or_else(|ahead| ahead.duration())
+}

@@ -1,12 +1,11 @@
 //! A folder as a path, where there are no calls relative to an open one.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use bytes::Bytes;
-
+use super::{Listed, MARK_FOR, distance};
 use crate::Error;
 
 /// A folder that exists. Names are relative to it, as on Unix.
@@ -28,14 +27,58 @@ impl Folder {
         &self.path
     }
 
-    /// The bytes of a file, if there is one. One of more than `limit` bytes is an error.
-    pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Option<Bytes>, Error> {
+    /// The folder `name` in the folder at this path, if it is there. Nothing is made.
+    pub(crate) fn open_existing(path: &Path, name: &str) -> Result<Option<Self>, Error> {
+        let path = std::path::absolute(path).map_err(Error::io("find", path))?.join(name);
+        Ok(path.is_dir().then_some(Self { path }))
+    }
+
+    /// The bytes of a file, if there is one. One of more than `limit` bytes is an error. With `now`,
+    /// a mark of use that is too far from it is renewed.
+    pub(crate) fn read(
+        &self,
+        name: &str,
+        limit: u64,
+        now: Option<SystemTime>,
+    ) -> Result<Option<Bytes>, Error> {
         let path = self.path.join(name);
         match read_all(&path, limit) {
-            Ok(bytes) => Ok(Some(bytes)),
+            Ok((bytes, used)) => {
+                if now.is_some_and(|now| distance(now, used) > MARK_FOR) {
+                    // Where that may not be done, nothing can be pruned either.
+                    let _ = self.mark(name);
+                }
+                Ok(Some(bytes))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("read", path)(error)),
         }
+    }
+
+    /// Marks a file as used just now. Says whether it is there.
+    pub(crate) fn mark(&self, name: &str) -> io::Result<bool> {
+        let file = match File::options().write(true).open(self.path.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            opened => opened?,
+        };
+        file.set_modified(SystemTime::now())?;
+        Ok(true)
+    }
+
+    /// A file that is shared and stays, made if it is missing: to read, write and lock.
+    pub(crate) fn open_or_create(&self, name: &str) -> io::Result<File> {
+        let path = self.path.join(name);
+        File::options().read(true).write(true).create(true).truncate(false).open(path)
+    }
+
+    /// The same, to lengthen it: `NotFound` if it is missing.
+    pub(crate) fn open_to_append(&self, name: &str) -> io::Result<File> {
+        File::options().read(true).append(true).open(self.path.join(name))
+    }
+
+    /// Whether this open file has that name still: what is open keeps its name here.
+    pub(crate) fn is_named(&self, _: &File, _: &str) -> bool {
+        true
     }
 
     /// A file that was not there before.
@@ -64,27 +107,30 @@ impl Folder {
         }
     }
 
-    /// The files in the folder `name`, as names relative to this one, with the time of their last
-    /// change.
-    pub(crate) fn files(
-        &self,
-        name: &str,
-    ) -> io::Result<impl Iterator<Item = (String, SystemTime)>> {
+    /// The files in the folder `name`; what vanishes meanwhile is left out.
+    pub(crate) fn files(&self, name: &str) -> io::Result<impl Iterator<Item = Listed>> {
         let found = std::fs::read_dir(self.path.join(name))?.filter_map(Result::ok);
         Ok(found.filter_map(move |found| {
             let about = found.metadata().ok().filter(|about| !about.is_dir())?;
             let file = found.file_name().into_string().ok()?;
-            Some((format!("{name}/{file}"), about.modified().ok()?))
+            let used = about.modified().ok()?;
+            Some(Listed { name: format!("{name}/{file}"), used, disk: disk(&about) })
         }))
     }
 }
 
-fn read_all(path: &Path, limit: u64) -> io::Result<Bytes> {
+/// What a file takes at least, in clusters of the usual size.
+fn disk(about: &Metadata) -> u64 {
+    about.len().next_multiple_of(4096)
+}
+
+fn read_all(path: &Path, limit: u64) -> io::Result<(Bytes, SystemTime)> {
     let mut file = File::open(path)?;
-    if file.metadata()?.len() > limit {
+    let about = file.metadata()?;
+    if about.len() > limit {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     let mut buffer = Vec::new();
     file.read_to_end(&mut buffer)?;
-    Ok(buffer.into())
+    Ok((buffer.into(), about.modified()?))
 }

@@ -8,10 +8,12 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT,
+};
 use rustix::io::Errno;
 
-use super::way;
+use super::{Listed, MARK_FOR, distance, way};
 use crate::Error;
 use crate::trust::{Distrust, Place, Standing, judge};
 
@@ -20,6 +22,12 @@ const OPEN_FOLDER: OFlags =
 /// `NONBLOCK`: a named pipe in a file's place must not hang the one who opens it.
 const OPEN_FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+/// Read and write: some systems lock only what could be written.
+const SHARED_FILE: OFlags = OFlags::RDWR
+    .union(OFlags::CREATE)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK);
 const CREATE_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
@@ -67,13 +75,30 @@ impl Folder {
         &self.path
     }
 
+    /// The folder `name` in the folder at this path, if it is there. Nothing is made.
+    pub(crate) fn open_existing(path: &Path, name: &str) -> Result<Option<Self>, Error> {
+        let path = path.join(name);
+        match rustix::fs::lstat(&path) {
+            Ok(_) => {}
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(errno) => return Err(Error::io("look at", path)(errno.into())),
+        }
+        let above = path.parent().unwrap_or(&path);
+        Self::open(above, name).map(Some)
+    }
+
     /// The bytes of a file, if there is one and it is trusted. One of more than `limit` bytes is an
-    /// error.
+    /// error. With `now`, a mark of use that is too far from it is renewed.
     ///
     /// Everything is judged on what is open: this folder and the file by their descriptors. The
     /// folder between them is judged by its name, after the file was opened through it: only those
     /// who are trusted can give that name to another folder, since this one is trusted.
-    pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Option<Bytes>, Error> {
+    pub(crate) fn read(
+        &self,
+        name: &str,
+        limit: u64,
+        now: Option<SystemTime>,
+    ) -> Result<Option<Bytes>, Error> {
         let file = match rustix::fs::openat(&self.handle, name, OPEN_FILE, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::STALE) => return Ok(None),
@@ -90,9 +115,43 @@ impl Folder {
         }
         let stat = rustix::fs::fstat(&file).map_err(|errno| self.failed("look at", name, errno))?;
         self.check(name, Place::File, &stat)?;
-        match read_all(&file, stat.st_size as u64, limit) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) => Err(Error::io("read", self.path.join(name))(error)),
+        let bytes = read_all(&file, stat.st_size as u64, limit)
+            .map_err(|error| Error::io("read", self.path.join(name))(error))?;
+        let used = modified(&stat);
+        if now.is_some_and(|now| distance(now, used) > MARK_FOR) {
+            // Where that may not be done, nothing can be pruned either.
+            let _ = rustix::fs::futimens(&file, &NOW);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Marks a file as used just now. Says whether it is there.
+    pub(crate) fn mark(&self, name: &str) -> io::Result<bool> {
+        match rustix::fs::utimensat(&self.handle, name, &NOW, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::STALE) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// A file that is shared and stays, made if it is missing: to read, write and lock.
+    pub(crate) fn open_or_create(&self, name: &str) -> io::Result<File> {
+        let mode = Mode::RUSR | Mode::WUSR;
+        Ok(rustix::fs::openat(&self.handle, name, SHARED_FILE, mode)?.into())
+    }
+
+    /// The same, to lengthen it: `NotFound` if it is missing.
+    pub(crate) fn open_to_append(&self, name: &str) -> io::Result<File> {
+        let flags = SHARED_FILE.difference(OFlags::CREATE).union(OFlags::APPEND);
+        Ok(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?.into())
+    }
+
+    /// Whether this open file has that name still.
+    pub(crate) fn is_named(&self, file: &File, name: &str) -> bool {
+        let named = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW);
+        match (rustix::fs::fstat(file), named) {
+            (Ok(open), Ok(named)) => (open.st_dev, open.st_ino) == (named.st_dev, named.st_ino),
+            _ => false,
         }
     }
 
@@ -124,21 +183,16 @@ impl Folder {
         }
     }
 
-    /// The files in the folder `name`, as names relative to this one, with the time of their last
-    /// change.
-    pub(crate) fn files(
-        &self,
-        name: &str,
-    ) -> io::Result<impl Iterator<Item = (String, SystemTime)>> {
+    /// The files in the folder `name`; what vanishes meanwhile is left out.
+    pub(crate) fn files(&self, name: &str) -> io::Result<impl Iterator<Item = Listed>> {
         let handle = rustix::fs::openat(&self.handle, name, OPEN_FOLDER, Mode::empty())?;
         let names = Dir::new(handle)?.filter_map(Result::ok);
         Ok(names.filter_map(move |found| {
-            let path = format!("{name}/{}", found.file_name().to_str().ok()?);
-            // One that vanishes meanwhile is not there.
+            let name = format!("{name}/{}", found.file_name().to_str().ok()?);
             let stat =
-                rustix::fs::statat(&self.handle, path.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                rustix::fs::statat(&self.handle, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
             let is_folder = FileType::from_raw_mode(stat.st_mode).is_dir();
-            (!is_folder).then(|| (path, modified(&stat)))
+            (!is_folder).then(|| Listed { name, used: modified(&stat), disk: disk(&stat) })
         }))
     }
 
@@ -169,9 +223,23 @@ fn me() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// Sets the time of the last change to this moment, by the file system's own clock.
+const NOW: Timestamps = Timestamps {
+    last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+    last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+};
+
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ among systems")]
 fn modified(stat: &Stat) -> SystemTime {
     let seconds = u64::try_from(stat.st_mtime).unwrap_or_default();
-    SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds)
+    let nanos = u32::try_from(stat.st_mtime_nsec as i64).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + std::time::Duration::new(seconds, nanos)
+}
+
+/// In units of 512 bytes on every system, whatever its blocks are.
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs among systems")]
+fn disk(stat: &Stat) -> u64 {
+    (stat.st_blocks as u64).saturating_mul(512)
 }
 
 /// Reads a file into one buffer of just its size: no byte is copied or cleared before.

@@ -4,6 +4,8 @@
 //! <folder>/v0/                      the format's version, also inside a custom folder
 //!             ab/abcd….grain        an artifact: all 64 hex digits of its key's fingerprint
 //!             tmp/                  what is being written
+//!             locks                 locked byte by byte, never read as a whole
+//!             use                   its length says what the artifacts take on disk
 //! ```
 //!
 //! 256 folders keep each of them short where a store holds a hundred thousand artifacts.
@@ -19,6 +21,11 @@ pub(crate) const TEMPORARY_FOLDER: &str = "tmp";
 /// The name of an artifact's file, relative to the version's folder.
 pub(crate) fn file_name(fingerprint: &Fingerprint) -> String {
     format!("{:02x}/{fingerprint}.grain", fingerprint.as_bytes()[0])
+}
+
+/// The folders that hold artifacts, by name; not all of them need be there.
+pub(crate) fn artifact_folders() -> impl Iterator<Item = String> {
+    (0..=u8::MAX).map(|first| format!("{first:02x}"))
 }
 
 /// The folder part of a file's name.

@@ -14,6 +14,8 @@ pub struct Statistics {
     pub hits: u64,
     /// Look-ups that gave none: there was no file, or one that was rejected.
     pub misses: u64,
+    /// Look-ups that waited for another thread or process to make the artifact.
+    pub waited: u64,
     /// Look-ups that ended with an error: an untrusted file, a failing disk.
     pub read_failures: u64,
     /// Files that were there but not what was asked for, by the reason's name. Reasons that never
@@ -25,6 +27,8 @@ pub struct Statistics {
     pub write_failures: u64,
     /// Artifacts removed because somebody asked for it.
     pub removed: u64,
+    /// Files removed since the store had outgrown its bound.
+    pub pruned: u64,
     /// Temporary files of processes that died while writing, cleared away.
     pub swept: u64,
 }
@@ -34,11 +38,13 @@ pub struct Statistics {
 pub(crate) struct Counters {
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
+    pub(crate) waited: AtomicU64,
     pub(crate) read_failures: AtomicU64,
     rejected: [AtomicU64; REASONS],
     pub(crate) writes: AtomicU64,
     pub(crate) write_failures: AtomicU64,
     pub(crate) removed: AtomicU64,
+    pub(crate) pruned: AtomicU64,
     pub(crate) swept: AtomicU64,
 }
 
@@ -54,16 +60,22 @@ impl Counters {
         Statistics {
             hits: self.hits.load(Relaxed),
             misses: self.misses.load(Relaxed),
+            waited: self.waited.load(Relaxed),
             read_failures: self.read_failures.load(Relaxed),
             rejected: rejected.filter(|(_, count)| *count > 0).collect(),
             writes: self.writes.load(Relaxed),
             write_failures: self.write_failures.load(Relaxed),
             removed: self.removed.load(Relaxed),
+            pruned: self.pruned.load(Relaxed),
             swept: self.swept.load(Relaxed),
         }
     }
 }
 
 pub(crate) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Relaxed);
+    add(counter, 1);
+}
+
+pub(crate) fn add(counter: &AtomicU64, number: u64) {
+    counter.fetch_add(number, Relaxed);
 }

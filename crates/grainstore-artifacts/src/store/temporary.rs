@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use super::layout::{TEMPORARY_FOLDER, folder_of};
-use crate::folder::Folder;
+use crate::folder::{Folder, distance};
 
 /// How old an unfinished file must be before it is swept. Writing takes milliseconds, so its writer
 /// is dead; if it is not (a suspended machine, a clock set), its rename fails, and nothing is lost
@@ -104,10 +104,10 @@ pub(crate) fn sweep(folder: &Folder) -> u64 {
     let Ok(files) = folder.files(TEMPORARY_FOLDER) else { return 0 };
     let now = SystemTime::now();
     let mut swept = 0;
-    for (name, modified) in files.take(SWEEP_AT_MOST) {
+    for file in files.take(SWEEP_AT_MOST) {
         // A time that far ahead is as wrong as one that far back: the clock was set.
-        let age = now.duration_since(modified).unwrap_or_else(|ahead| ahead.duration());
-        if age > ABANDONED_AFTER && folder.remove(&name).is_ok() {
+        let age = distance(now, file.used);
+        if age > ABANDONED_AFTER && folder.remove(&file.name).is_ok() {
             swept += 1;
         }
     }

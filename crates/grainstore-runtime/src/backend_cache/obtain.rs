@@ -9,8 +9,8 @@ use super::BackendCache;
 use crate::activity::Gate;
 use crate::stores::{Found, Shelf};
 use crate::{
-    Artifact, Backend, BackendError, BuildFacts, Device, KernelSpec, Loaded, Origin, RuntimeError,
-    Warning,
+    Artifact, Backend, BackendError, BuildFacts, Device, KernelSpec, Lease, Loaded, Origin,
+    RuntimeError, Warning,
 };
 
 /// What a walk has to tell: where the kernel came from, and how long the compiler took.
@@ -45,7 +45,9 @@ impl<B: Backend> BackendCache<B> {
 
         let shelves = &self.inner.settings.shelves;
         let mut wants = vec![Want::Artifact; shelves.len()];
-        if let Some((module, origin)) = self.load(device, key, spec, &mut wants)? {
+        // Held until what is built or found farther away has been put.
+        let mut leases = Vec::new();
+        if let Some((module, origin)) = self.load(device, key, spec, &mut wants, &mut leases)? {
             *trace = Some((origin, None));
             return Ok(module);
         }
@@ -72,14 +74,19 @@ impl<B: Backend> BackendCache<B> {
         key: &KernelKey,
         spec: &KernelSpec,
         wants: &mut [Want],
+        leases: &mut Vec<Lease>,
     ) -> Result<Option<FromStore<B>>, RuntimeError> {
         let door = &self.inner.door;
         let shelves = &self.inner.settings.shelves;
         let warnings = &self.inner.settings.warnings;
+        let bound = self.inner.settings.wait_for_others;
         for (at, shelf) in shelves.iter().enumerate() {
-            let artifact = match shelf.get(key, warnings) {
+            let artifact = match shelf.get(key, bound, warnings) {
                 Found::Artifact(artifact) => artifact,
-                Found::Nothing => continue,
+                Found::Nothing(lease) => {
+                    leases.extend(lease);
+                    continue;
+                }
                 Found::Failed => {
                     wants[at] = Want::Nothing;
                     continue;

@@ -56,6 +56,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// How long a request waits for another process that is compiling the same kernel. 60 seconds
+    /// without it.
+    pub fn wait_for_others(mut self, bound: Duration) -> Self {
+        self.settings = self.settings.wait_for_others(bound);
+        self
+    }
+
     /// Who hears of what went wrong without stopping anybody.
     pub fn on_warning(mut self, listener: impl Fn(&Warning<'_>) + Send + Sync + 'static) -> Self {
         self.settings = self.settings.on_warning(listener);

@@ -7,6 +7,7 @@ use crate::fake::store::{FakeStore, Mode};
 use crate::fake::{Call, Fake, lock, source, spec};
 use grainstore_runtime::{
     Artifact, BackendCache, BackendError, KernelSpec, Origin, Runtime, RuntimeError, Settings,
+    Store,
 };
 
 /// What was warned of.
@@ -74,6 +75,28 @@ fn what_is_found_far_is_written_near() {
     let (third, _) = runtime(&fake, &[&near]);
     assert_eq!(origin(&third, &saxpy), "disk");
     assert_eq!(fake.builds(), 1);
+}
+
+#[test]
+fn a4_a_lease_is_held_until_what_was_missing_has_been_put() {
+    let fake = Fake::new();
+    let (near, far) = (FakeStore::leasing("disk"), FakeStore::shared("remote"));
+    let (runtime, _) = runtime(&fake, &[&near, &far]);
+    let saxpy = spec("saxpy");
+    assert_eq!(origin(&runtime, &saxpy), "compiled");
+    assert_eq!(near.take_calls(), ["get", "put", "release"]);
+
+    // What is found farther away is worth waiting for as well.
+    runtime.clear().unwrap().wait().unwrap();
+    let key = runtime.key(&runtime.devices()[0], &saxpy).unwrap();
+    Store::discard(&near, key).unwrap();
+    assert_eq!(origin(&runtime, &saxpy), "remote");
+    assert_eq!(near.take_calls(), ["discard", "get", "put", "release"]);
+
+    // Who fails to build lets the others try.
+    fake.fail(Call::Build, BackendError::failed("fakeBuild", "no"));
+    assert!(runtime.kernel(&runtime.devices()[0], &spec("other")).is_err());
+    assert_eq!(near.take_calls(), ["get", "release"]);
 }
 
 #[test]

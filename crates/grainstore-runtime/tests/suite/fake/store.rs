@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use grainstore::{Fingerprint, KernelKey};
-use grainstore_runtime::{Artifact, BuildFacts, Store, StoreError};
+use grainstore_runtime::{Artifact, BuildFacts, Lease, LookUp, Store, StoreError};
 
 use super::lock;
 
@@ -18,6 +19,8 @@ struct Inner {
     name: String,
     /// Others share it: it discards nothing.
     shared: bool,
+    /// It gives leases, and notes as a call that one was dropped.
+    leasing: bool,
     state: Mutex<State>,
 }
 
@@ -39,16 +42,20 @@ pub enum Mode {
 
 impl FakeStore {
     pub fn new(name: &str) -> Self {
-        Self::of(name, false)
+        Self::of(name, false, false)
+    }
+
+    pub fn leasing(name: &str) -> Self {
+        Self::of(name, false, true)
     }
 
     pub fn shared(name: &str) -> Self {
-        Self::of(name, true)
+        Self::of(name, true, false)
     }
 
-    fn of(name: &str, shared: bool) -> Self {
+    fn of(name: &str, shared: bool, leasing: bool) -> Self {
         let (name, state) = (name.to_owned(), Mutex::default());
-        Self { inner: Arc::new(Inner { name, shared, state }) }
+        Self { inner: Arc::new(Inner { name, shared, leasing, state }) }
     }
 
     pub fn set_mode(&self, mode: Mode) {
@@ -95,6 +102,14 @@ impl FakeStore {
     }
 }
 
+struct NotesItsEnd(FakeStore);
+
+impl Drop for NotesItsEnd {
+    fn drop(&mut self) {
+        lock(&self.0.inner.state).calls.push("release");
+    }
+}
+
 impl Store for FakeStore {
     fn name(&self) -> &str {
         &self.inner.name
@@ -103,6 +118,16 @@ impl Store for FakeStore {
     fn get(&self, key: &KernelKey) -> Result<Option<Artifact>, StoreError> {
         self.enter("get")?;
         Ok(self.artifact(key))
+    }
+
+    fn get_or_lease(&self, key: &KernelKey, _: Duration) -> Result<LookUp, StoreError> {
+        Ok(match self.get(key)? {
+            Some(artifact) => LookUp::Found(artifact),
+            None if self.inner.leasing => {
+                LookUp::Missing(Some(Lease::new(NotesItsEnd(self.clone()))))
+            }
+            None => LookUp::Missing(None),
+        })
     }
 
     fn put(
