@@ -90,10 +90,14 @@ impl Place {
         works
     }
 
-    /// Every file of the store.
+    /// Every artifact of the store, once it was seen that nothing unfinished lies beside them.
+    #[track_caller]
     pub(crate) fn stored(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         collect(&self.path("store"), &mut files);
+        let unfinished = files.iter().find(|file| file.parent().unwrap().ends_with("tmp"));
+        assert_eq!(unfinished, None, "something half written was left behind");
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "grain"));
         files
     }
 }
