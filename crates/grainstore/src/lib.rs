@@ -76,6 +76,7 @@ mod cache;
 mod contain;
 mod device;
 mod error;
+mod hashing;
 mod hooks;
 mod key;
 mod sync;

@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use crate::contain::contain;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Instant, Mutex, process_wide, start_thread};
 
 #[derive(Default)]
 struct Alarms {
@@ -20,8 +19,12 @@ struct Alarms {
     running: bool,
 }
 
-static ALARMS: Mutex<Option<Alarms>> = Mutex::new(None);
-static CHANGED: Condvar = Condvar::new();
+process_wide! {
+    static ALARMS: Mutex<Option<Alarms>> = Mutex::new(None);
+}
+process_wide! {
+    static CHANGED: Condvar = Condvar::new();
+}
 
 fn wake_at(time: Instant, waker: Waker) {
     let mut guard = ALARMS.lock();
@@ -32,8 +35,7 @@ fn wake_at(time: Instant, waker: Waker) {
         CHANGED.notify_all();
         return;
     }
-    let started = std::thread::Builder::new().name("grainstore-timer".into()).spawn(run);
-    alarms.running = started.is_ok();
+    alarms.running = start_thread("grainstore-timer", run);
     if !alarms.running {
         // No thread is to be had: the waiting task polls itself along.
         let waiting = std::mem::take(&mut alarms.due);

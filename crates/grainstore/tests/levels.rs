@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -167,4 +168,23 @@ fn e8_give_way_through_three_levels() {
     graphs.get_or_build(&1, || plan(&world, &kernels, &plans, 1)).unwrap();
     world.fill(&kernels, [2]);
     assert_eq!((world.released(), plans.len(), graphs.len()), (vec![1], 0, 0));
+}
+
+#[test]
+fn e8_what_is_let_go_while_plans_are_asked_is_found() {
+    let world = World::default();
+    let kernels = world.cache(1);
+    let pin = Arc::new(Mutex::new(Some(kernels.get_or_build(&1, || world.build(1)).unwrap())));
+    let plans = {
+        let pin = pin.clone();
+        // Stands for another thread that lets go just then.
+        let idle = move |_: &u64| {
+            drop(pin.lock().unwrap().take());
+            false
+        };
+        Cache::builder().idle(idle).borrows_from(&kernels).build().unwrap()
+    };
+    plans.get_or_build(&1, || Ok::<_, Failure>(1)).unwrap();
+    let found = kernels.get_or_build(&2, || world.build(2));
+    assert_eq!((found.unwrap().key, plans.len()), (2, 1));
 }

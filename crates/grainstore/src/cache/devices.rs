@@ -10,8 +10,8 @@ use crate::sync::Arc;
 pub(crate) enum DeviceSet {
     None,
     One(DeviceId),
-    /// At least two, sorted.
-    Several(Arc<[DeviceId]>),
+    /// At least two, sorted. Behind a thin pointer, since few values have it and all have its room.
+    Several(Arc<Box<[DeviceId]>>),
 }
 
 impl DeviceSet {
@@ -22,7 +22,7 @@ impl DeviceSet {
         match sorted[..] {
             [] => Self::None,
             [device] => Self::One(device),
-            _ => Self::Several(sorted.into()),
+            _ => Self::Several(Arc::new(sorted.into())),
         }
     }
 

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::core::drains::DrainState;
 use super::core::waiting::Pause;
 use super::core::{Core, Key, waits};
 use crate::ReleaseError;
-use crate::sync::Arc;
+use crate::sync::{Arc, Instant};
 use crate::timer::Until;
 
 /// The part of a core that a drain needs, with the value's type left out.

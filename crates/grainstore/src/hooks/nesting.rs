@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 
-use crate::sync::Arc;
+use crate::sync::{Arc, per_thread};
 
-thread_local! {
+per_thread! {
     /// The addresses of those hooks. They can't be reused: whoever is clearing holds the hooks.
-    static CLEARING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static CLEARING: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 
 /// Proof that this call is the outermost one on its thread for its hooks, until it is dropped.

@@ -1,4 +1,5 @@
-//! Entries that do not move: a growing sequence of segments, each twice as long as the last.
+//! Entries that do not move: a growing sequence of segments, four of a length, then four of twice
+//! that length, so that not much more is made than is needed.
 //!
 //! An entry keeps its place and its memory until the cache is gone. So a look-up may touch any
 //! entry it ever heard of, under no lock; whether it is still the one it looked for, the entry's
@@ -9,10 +10,10 @@ use super::pins::Owner;
 use crate::sync::{AtomicPtr, Ordering, Weak};
 
 /// The first segment holds so many entries at least, and so many at most.
-const SHORTEST: usize = 16;
+const SHORTEST: usize = if cfg!(loom) { 2 } else { 16 };
 const LONGEST: usize = 1024;
 /// Enough for every index there can be, however short the first one is.
-const SEGMENTS: usize = 29;
+const SEGMENTS: usize = 4 * 29;
 
 /// The entries of one cache.
 pub(crate) struct Arena<K, V> {
@@ -23,18 +24,38 @@ pub(crate) struct Arena<K, V> {
     owner: Weak<dyn Owner<V>>,
 }
 
-/// Where an index lies: its segment, and its place in it.
+/// Where an index lies: its segment, and its place in it. The first segment is all of the first
+/// power of two, and each power of two after that is four segments.
 fn locate(first: usize, index: u32) -> (usize, usize) {
     let shifted = index as usize + first;
-    let segment = (shifted / first).ilog2() as usize;
-    (segment, shifted - (first << segment))
+    let level = (shifted / first).ilog2() as usize;
+    let offset = shifted - (first << level);
+    if level == 0 {
+        return (0, offset);
+    }
+    let length = segment_length(first, level * 4);
+    (level * 4 + offset / length, offset % length)
+}
+
+/// How long a segment is; those from 1 to 3 are not used.
+fn segment_length(first: usize, segment: usize) -> usize {
+    match segment / 4 {
+        0 => first,
+        level => (first << level) / 4,
+    }
+}
+
+/// The first index of a segment.
+fn segment_start(first: usize, segment: usize) -> usize {
+    let level = segment / 4;
+    (first << level) - first + segment % 4 * segment_length(first, segment)
 }
 
 impl<K, V> Arena<K, V> {
     /// Room for so many entries in one piece, within reason.
     pub(crate) fn new(entries: usize, owner: Weak<dyn Owner<V>>) -> Self {
         let first = entries.clamp(SHORTEST, LONGEST).next_power_of_two();
-        let segments = [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS];
+        let segments = std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut()));
         Self { segments, first, owner }
     }
 
@@ -63,9 +84,10 @@ impl<K, V> Arena<K, V> {
         let (segment, _) = locate(self.first, index);
         let Some(first) = self.segments.get(segment) else { return false };
         if first.load(Ordering::Relaxed).is_null() {
-            let start = (self.first << segment) - self.first;
+            let start = segment_start(self.first, segment);
             let make = |offset| Entry::new((start + offset) as u32, self.owner.clone());
-            let entries: Box<[Entry<K, V>]> = (0..self.first << segment).map(make).collect();
+            let length = segment_length(self.first, segment);
+            let entries: Box<[Entry<K, V>]> = (0..length).map(make).collect();
             first.store(Box::into_raw(entries).cast(), Ordering::Release);
         }
         true
@@ -77,7 +99,8 @@ impl<K, V> Drop for Arena<K, V> {
         for (segment, first) in self.segments.iter().enumerate() {
             let first = first.load(Ordering::Relaxed);
             if !first.is_null() {
-                let entries = std::ptr::slice_from_raw_parts_mut(first, self.first << segment);
+                let length = segment_length(self.first, segment);
+                let entries = std::ptr::slice_from_raw_parts_mut(first, length);
                 // SAFETY: `reach` made the segment of a box of just this length.
                 drop(unsafe { Box::from_raw(entries) });
             }
@@ -91,11 +114,14 @@ mod tests {
 
     #[test]
     fn indices_fill_each_segment_before_the_next() {
-        assert_eq!(locate(16, 0), (0, 0));
-        assert_eq!(locate(16, 15), (0, 15));
-        assert_eq!(locate(16, 16), (1, 0));
-        assert_eq!(locate(16, 47), (1, 31));
-        assert_eq!(locate(16, 48), (2, 0));
+        let mut next = (0, 0);
+        for index in 0..10_000 {
+            let (segment, offset) = locate(16, index);
+            assert_eq!(segment_start(16, segment) + offset, index as usize);
+            assert!(offset < segment_length(16, segment));
+            assert!((segment, offset) == next || (segment > next.0 && offset == 0));
+            next = (segment, offset + 1);
+        }
         assert!(locate(SHORTEST, u32::MAX).0 < SEGMENTS);
     }
 }

@@ -3,11 +3,11 @@
 //! Lock order: the ledger's lock first, then a drain's. Nobody takes the ledger's lock under a
 //! drain's.
 
-use std::collections::HashSet;
 use std::task::Waker;
 use std::time::Duration;
 
 use crate::ReleaseError;
+use crate::hashing::HashSet;
 use crate::sync::{Arc, AtomicU32, Condvar, Mutex, Ordering};
 
 /// The drains that wait for one entry.

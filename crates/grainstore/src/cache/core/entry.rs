@@ -52,14 +52,16 @@ impl<V> Grain<V> {
     pub(crate) unsafe fn value(&self) -> &V {
         // SAFETY: the value was written before the entry was installed, and nobody takes it while
         // there is a pin or another's hold.
-        unsafe { (*self.value.get()).assume_init_ref() }
+        self.value.with(|value| unsafe { (*value).assume_init_ref() })
     }
 
     /// # Safety
     /// The caller owns the entry, in phase BUILDING, and it has no value.
     pub(crate) unsafe fn write_value(&self, value: V) {
         // SAFETY: nobody reads a value in this phase, and its owner is alone.
-        unsafe { (*self.value.get()).write(value) };
+        self.value.with_mut(|place| unsafe {
+            (*place).write(value);
+        });
     }
 
     /// # Safety
@@ -67,7 +69,7 @@ impl<V> Grain<V> {
     /// is taken now and not again.
     pub(crate) unsafe fn take_value(&self) -> V {
         // SAFETY: there is no pin, and nobody else holds the entry.
-        unsafe { (*self.value.get()).assume_init_read() }
+        self.value.with_mut(|value| unsafe { (*value).assume_init_read() })
     }
 }
 
@@ -77,8 +79,6 @@ impl<V> Grain<V> {
 pub(crate) struct Entry<K, V> {
     pub(crate) grain: Grain<V>,
     hash: AtomicU64,
-    /// When it was last used.
-    used: AtomicU64,
     identity: UnsafeCell<MaybeUninit<Identity<K>>>,
 }
 
@@ -99,7 +99,6 @@ impl<K, V> Entry<K, V> {
         Self {
             grain: Grain::new(index, owner),
             hash: AtomicU64::new(0),
-            used: AtomicU64::new(0),
             identity: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -109,21 +108,13 @@ impl<K, V> Entry<K, V> {
         self.hash.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn use_at(&self, time: u64) {
-        self.used.store(time, Ordering::Relaxed);
-    }
-
-    pub(crate) fn last_use(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
     /// # Safety
     /// The entry is not vacant, and stays so while the reference is used: the caller holds the
     /// ledger's lock, a pin, or the entry.
     #[inline]
     pub(crate) unsafe fn identity(&self) -> &Identity<K> {
         // SAFETY: written before the entry left VACANT, and taken only after it is unreachable.
-        unsafe { (*self.identity.get()).assume_init_ref() }
+        self.identity.with(|identity| unsafe { (*identity).assume_init_ref() })
     }
 
     /// VACANT to BUILDING.
@@ -134,7 +125,9 @@ impl<K, V> Entry<K, V> {
         self.hash.store(hash, Ordering::Relaxed);
         self.grain.serial.store(serial, Ordering::Relaxed);
         // SAFETY: a vacant entry has no readers.
-        unsafe { (*self.identity.get()).write(identity) };
+        self.identity.with_mut(|place| unsafe {
+            (*place).write(identity);
+        });
         self.grain.state.start_build();
     }
 
@@ -144,7 +137,7 @@ impl<K, V> Entry<K, V> {
     /// The caller owns the entry, its value is gone, and it gives the entry to the free list next.
     pub(crate) unsafe fn vacate(&self) -> Identity<K> {
         // SAFETY: the caller owns the entry, and no look-up reaches it.
-        let identity = unsafe { (*self.identity.get()).assume_init_read() };
+        let identity = self.identity.with_mut(|place| unsafe { (*place).assume_init_read() });
         self.grain.state.vacate();
         identity
     }

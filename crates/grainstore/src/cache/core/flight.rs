@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::waits::Node;
 use crate::Error;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Instant, Mutex};
 
 /// A build in flight.
 pub(crate) struct Flight {
@@ -114,10 +114,16 @@ impl Flight {
         self.progress.lock().doom.clone()
     }
 
-    /// How many pins the outcome owes to waiters. Under the ledger's lock, just before
-    /// [`end`](Self::end).
-    pub(crate) fn waiters(&self) -> u32 {
-        self.progress.lock().waiters
+    /// The build has a value, unless it is doomed: `install` gets the number of pins that the waiters
+    /// are owed, and then they are told. Under the ledger's lock.
+    pub(crate) fn succeed(&self, install: impl FnOnce(u32)) -> Result<Vec<Waker>, Error> {
+        let mut progress = self.progress.lock();
+        if let Some(reason) = &progress.doom {
+            return Err(reason.clone());
+        }
+        install(progress.waiters);
+        progress.outcome = Some(Outcome::Ready);
+        Ok(self.wake(progress))
     }
 
     /// Tells all waiters the outcome. Under the ledger's lock; nobody joins afterwards.
@@ -141,7 +147,7 @@ impl Flight {
     /// after that long.
     pub(crate) fn wait(&self, at_most: Option<Duration>) -> Option<Woken> {
         let mut progress = self.progress.lock();
-        let start = at_most.map(|limit| (std::time::Instant::now(), limit));
+        let start = at_most.map(|limit| (Instant::now(), limit));
         loop {
             if let Some(woken) = progress.wake_up() {
                 return Some(woken);

@@ -10,9 +10,13 @@
 //! looks again under the lock. For the same reason the tables that were outgrown are left as they
 //! are until the cache is gone: together they are smaller than the one in use.
 
+use std::ptr::NonNull;
+
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
 
-const SMALLEST: usize = 16;
+/// A first table has so many words at least, and so many at most.
+const SMALLEST: usize = if cfg!(loom) { 4 } else { 16 };
+const LARGEST: usize = 1 << 14;
 
 /// The index of one cache.
 ///
@@ -27,12 +31,13 @@ pub(crate) struct Index {
 
 /// All tables there have been, and how many words of the last are in use.
 struct Tables {
-    all: Vec<Table>,
+    /// Each made by `Box::into_raw`.
+    all: Vec<NonNull<[AtomicU64]>>,
     used: usize,
 }
 
-/// One table; its length is a power of two.
-type Table = Box<[AtomicU64]>;
+// SAFETY: the tables are owned, and hold only atomics.
+unsafe impl Send for Tables {}
 
 fn word(tag: u32, entry: u32) -> u64 {
     u64::from(tag) << 32 | (u64::from(entry) + 1)
@@ -48,7 +53,8 @@ fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-fn make(length: usize) -> Table {
+/// A table; its length is a power of two.
+fn make(length: usize) -> Box<[AtomicU64]> {
     (0..length).map(|_| AtomicU64::new(0)).collect()
 }
 
@@ -65,16 +71,35 @@ fn place(table: &[AtomicU64], word: u64) {
 
 impl Tables {
     fn current(&self) -> &[AtomicU64] {
-        self.all.last().map_or(&[], |table| table)
+        // SAFETY: tables live until the index is dropped.
+        self.all.last().map_or(&[], |table| unsafe { table.as_ref() })
+    }
+
+    /// Adds a table. Its words, to be published.
+    fn push(&mut self, table: Box<[AtomicU64]>) -> *mut AtomicU64 {
+        let table = NonNull::from(Box::leak(table));
+        self.all.push(table);
+        table.as_ptr().cast()
+    }
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        for table in self.all.drain(..) {
+            // SAFETY: made by `push` of a box, freed here once; nobody reads any more.
+            drop(unsafe { Box::from_raw(table.as_ptr()) });
+        }
     }
 }
 
 impl Index {
-    pub(crate) fn new() -> Self {
-        let first = make(SMALLEST);
-        let words = AtomicPtr::new(first.as_ptr().cast_mut());
-        let tables = Mutex::new(Tables { all: vec![first], used: 0 });
-        Self { words, mask: AtomicUsize::new(SMALLEST - 1), tables }
+    /// With room for so many entries, within reason.
+    pub(crate) fn new(entries: usize) -> Self {
+        let length = entries.saturating_mul(4) / 3 + 1;
+        let length = length.clamp(SMALLEST, LARGEST).next_power_of_two();
+        let mut tables = Tables { all: Vec::new(), used: 0 };
+        let words = AtomicPtr::new(tables.push(make(length)));
+        Self { words, mask: AtomicUsize::new(length - 1), tables: Mutex::new(tables) }
     }
 
     /// The first entry that may hold a key of this hash and for which `take` gives something. Every
@@ -107,7 +132,7 @@ impl Index {
     pub(crate) fn insert(&self, hash: u64, entry: u32) {
         let mut tables = self.tables.lock();
         tables.used += 1;
-        if tables.used * 2 > tables.current().len() {
+        if tables.used > tables.current().len() / 4 * 3 {
             self.grow(&mut tables);
         }
         place(tables.current(), word(tag(hash), entry));
@@ -118,9 +143,9 @@ impl Index {
         let larger = make(old.len() * 2);
         let words = old.iter().map(|slot| slot.load(Ordering::Relaxed));
         words.filter(|&word| word != 0).for_each(|word| place(&larger, word));
-        self.words.store(larger.as_ptr().cast_mut(), Ordering::Release);
-        self.mask.store(larger.len() - 1, Ordering::Release);
-        tables.all.push(larger);
+        let mask = larger.len() - 1;
+        self.words.store(tables.push(larger), Ordering::Release);
+        self.mask.store(mask, Ordering::Release);
     }
 
     /// Takes an entry out. The caller holds the ledger's lock.
@@ -167,7 +192,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_a_map_through_insertions_and_removals() {
-        let index = Index::new();
+        let index = Index::new(0);
         let mut model: HashMap<u32, u64> = HashMap::new();
         let mut seed = 1_u64;
         for round in 0..20_000_u32 {

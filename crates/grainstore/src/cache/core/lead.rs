@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::drains::Ending;
 use super::flight::{Abdicated, Flight, Outcome};
@@ -14,32 +14,55 @@ use crate::cache::event::EventKind;
 use crate::cache::pinned::Pinned;
 use crate::contain::contain;
 use crate::error::BoxError;
-use crate::sync::Arc;
+use crate::sync::{Arc, Instant};
 
 /// The leader of one flight.
 pub(crate) struct Lead<K: Key, V: Send + Sync + 'static> {
     core: Arc<Core<K, V>>,
     index: u32,
     flight: Arc<Flight>,
+    room: Room,
     ended: bool,
+}
+
+/// What a new flight found when it was registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// A place, and nothing else to do.
+    Taken,
+    /// The place of this entry, which the leader owns, and whose value it has to release.
+    Of(u32),
+    /// Nothing yet.
+    Unknown,
 }
 
 /// What a build that ran came to.
 type Built<V> = Result<V, Error>;
 
 impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
-    pub(crate) fn new(core: Arc<Core<K, V>>, index: u32, flight: Arc<Flight>) -> Self {
-        Self { core, index, flight, ended: false }
+    pub(crate) fn new(core: Arc<Core<K, V>>, index: u32, flight: Arc<Flight>, room: Room) -> Self {
+        Self { core, index, flight, room, ended: false }
+    }
+
+    fn make_room(&mut self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.room, Room::Unknown) {
+            Room::Taken => Ok(()),
+            Room::Of(victim) => {
+                self.core.evict(victim, Some(self.index));
+                Ok(())
+            }
+            Room::Unknown => self.core.make_room(self.index, &self.flight),
+        }
     }
 
     /// Makes room, builds on this thread, and ends the flight.
     pub(crate) fn run<E: Into<BoxError>>(
-        self,
+        mut self,
         build: impl FnOnce() -> Result<V, E>,
     ) -> Result<Pinned<V>, Error> {
         // Making room calls back into the user's code: all of it counts as being inside the build.
         let inside = waits::enter(self.flight.node, self.core.id, Inside::Build);
-        if let Err(error) = self.core.make_room(self.index, &self.flight) {
+        if let Err(error) = self.make_room() {
             drop(inside);
             return Err(self.end_without_value(error, None));
         }
@@ -54,14 +77,14 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
 
     /// The same with a build that is a future, polled wherever this is polled.
     pub(crate) async fn run_async<E: Into<BoxError>>(
-        self,
+        mut self,
         build: impl Future<Output = Result<V, E>>,
     ) -> Result<Pinned<V>, Error> {
         // Until it has ended, whoever waits for what this began in waits for this.
         let parent: Option<Edge> = waits::nest(self.flight.node);
         {
             let _inside = waits::enter(self.flight.node, self.core.id, Inside::Build);
-            if let Err(error) = self.core.make_room(self.index, &self.flight) {
+            if let Err(error) = self.make_room() {
                 return Err(self.end_without_value(error, None));
             }
         }
@@ -120,27 +143,31 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
             self.done();
             return Err(reason);
         }
-        if let Some(reason) = self.flight.doomed() {
-            ledger.retired += 1;
-            entry.grain.state.install_retired();
-            drop(ledger);
-            return self.end_doomed(reason);
-        }
-        let pins = 1 + self.flight.waiters();
+        let state = &entry.grain.state;
+        let told = self.flight.succeed(|waiters| {
+            let pins = 1 + waiters;
+            if fits { state.install(pins) } else { state.install_unretained(pins) }
+        });
+        let wakers = match told {
+            Ok(wakers) => wakers,
+            Err(reason) => {
+                ledger.retired += 1;
+                state.install_retired();
+                drop(ledger);
+                return self.end_doomed(reason);
+            }
+        };
+        ledger.wake_later(wakers);
         if fits {
             ledger.resident += 1;
             let now = core.now(&mut ledger);
-            entry.use_at(now);
-            entry.grain.state.install(pins);
             ledger.enqueue(self.index, now);
         } else {
             ledger.retired += 1;
             ledger.statistics.unretained += 1;
             core.index.remove(entry.hash(), self.index);
-            entry.grain.state.install_unretained(pins);
         }
         let pin = Pinned::new(&entry.grain, Mark::COUNTED);
-        ledger.wake_later(self.flight.end(Outcome::Ready));
         drop(ledger);
         self.done();
         Ok(pin)
@@ -190,6 +217,9 @@ impl<K: Key, V: Send + Sync + 'static> Drop for Lead<K, V> {
     fn drop(&mut self) {
         if self.ended {
             return;
+        }
+        if let Room::Of(victim) = self.room {
+            self.core.evict(victim, None);
         }
         let mut ledger = self.core.ledger();
         let (rest, wakers) = self.flight.abdicate();

@@ -4,7 +4,7 @@
 //! A place belongs to a build, then to its value, then to the value's release until that returns.
 //! So `resident + building + retired` is what is taken, and never more than the capacity.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::task::Waker;
 
 use super::drains::Coverage;
@@ -12,6 +12,7 @@ use super::flight::Flight;
 use super::readers::Reader;
 use super::waits::Node;
 use crate::cache::statistics::Statistics;
+use crate::hashing::{HashMap, HashSet};
 use crate::sync::Arc;
 use crate::{DeviceId, Error};
 
@@ -26,8 +27,6 @@ pub(crate) struct Record {
     pub(crate) flight: Option<Arc<Flight>>,
     /// Whether that build has its place.
     pub(crate) placed: bool,
-    /// What its value weighs, as long as that counts.
-    pub(crate) weight: u64,
     /// Its value, if it ever comes, is to be forgotten: its doomed build was abandoned.
     pub(crate) forsaken: bool,
 }
@@ -53,8 +52,10 @@ pub(crate) struct Ledger {
     pub(crate) asks: Vec<(u32, Node)>,
     /// Abandoned entries that are still pinned or being built.
     pub(crate) forsaken: usize,
-    /// Weight of what is live and counts.
-    pub(crate) weight: u64,
+    /// Weight of what is live and counts, in all.
+    weight: u64,
+    /// And of each entry that has one.
+    weights: HashMap<u32, u64>,
     /// Tasks that wait for room.
     pub(crate) room_wakers: Vec<Waker>,
     /// How many threads sleep until a place may have become free.
@@ -89,19 +90,20 @@ impl Ledger {
             free: Vec::new(),
             next_serial: 1,
             order: BTreeSet::new(),
-            by_device: HashMap::new(),
-            limbo: HashSet::new(),
-            drains: HashMap::new(),
+            by_device: HashMap::default(),
+            limbo: HashSet::default(),
+            drains: HashMap::default(),
             asks: Vec::new(),
             forsaken: 0,
             weight: 0,
+            weights: HashMap::default(),
             room_wakers: Vec::new(),
             sleepers: 0,
             changes: 0,
             openings: 0,
             readers: Vec::new(),
             idle_readers: Vec::new(),
-            watches: HashMap::new(),
+            watches: HashMap::default(),
             now: 0,
             releasing: 0,
             closed: false,
@@ -113,6 +115,10 @@ impl Ledger {
     /// life.
     pub(crate) fn take_entry(&mut self) -> (u32, u64) {
         let index = self.free.pop().unwrap_or_else(|| {
+            if self.records.len() == self.records.capacity() {
+                // In smaller steps than a vector's own: a cache may hold very many entries.
+                self.records.reserve_exact(self.records.len() / 4 + 16);
+            }
             self.records.push(Record::default());
             (self.records.len() - 1) as u32
         });
@@ -129,7 +135,20 @@ impl Ledger {
 
     /// The entry's weight counts no more.
     pub(crate) fn lift_weight(&mut self, index: u32) {
-        self.weight -= std::mem::take(&mut self.record(index).weight);
+        if !self.weights.is_empty() {
+            self.weight -= self.weights.remove(&index).unwrap_or_default();
+        }
+    }
+
+    pub(crate) fn put_weight(&mut self, index: u32, weight: u64) {
+        self.weight += weight;
+        self.weights.insert(index, weight);
+    }
+
+    /// The weight of all but these entries.
+    pub(crate) fn weight_without(&self, entries: &[u32]) -> u64 {
+        let of = |entry| self.weights.get(entry).copied().unwrap_or_default();
+        self.weight - entries.iter().map(of).sum::<u64>()
     }
 
     pub(crate) fn record(&mut self, index: u32) -> &mut Record {
@@ -165,6 +184,22 @@ impl Ledger {
             record.stamp = stamp;
             self.order.insert((stamp, index));
         }
+    }
+
+    /// Notes a use that no reader noted.
+    pub(crate) fn use_at(&mut self, index: u32, time: u64) {
+        let ordered = self.record(index).ordered;
+        self.dequeue(index);
+        self.record(index).stamp = time;
+        if ordered {
+            self.enqueue(index, time);
+        }
+    }
+
+    /// When the entry was last used, by whatever thread.
+    pub(crate) fn last_use(&self, index: u32) -> u64 {
+        let stamps = self.readers.iter().map(|reader| reader.stamp(index));
+        stamps.fold(self.records[index as usize].stamp, u64::max)
     }
 
     /// Takes an entry out of the order of use, if it is there.
@@ -216,8 +251,7 @@ impl Ledger {
 
     /// What a request gets that found no place. Called when every value in the order of use was
     /// asked and said busy, so that the others are pinned.
-    pub(crate) fn busy(&mut self) -> Error {
-        self.statistics.refused += 1;
+    pub(crate) fn busy(&self) -> Error {
         Error::Busy {
             capacity: self.capacity.unwrap_or(usize::MAX),
             pinned: self.resident - self.ordered(),

@@ -2,7 +2,7 @@
 
 use super::entry::Identity;
 use super::flight::Flight;
-use super::lead::Lead;
+use super::lead::{Lead, Room};
 use super::ticket::Ticket;
 use super::{Core, Key};
 use crate::Error;
@@ -39,7 +39,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                     return Begun::Join(Ticket::new(self.clone(), index, flight));
                 }
                 drop(ledger);
-                return Begun::Lead(Lead::new(self.clone(), index, flight));
+                return Begun::Lead(Lead::new(self.clone(), index, flight, Room::Unknown));
             }
         }
         let (index, serial) = ledger.take_entry();
@@ -50,11 +50,9 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         let flight = Arc::new(Flight::new());
         ledger.record(index).flight = Some(flight.clone());
         self.index.insert(hash, index);
-        if ledger.has_place() {
-            ledger.place(index);
-        }
+        let room = self.room_at_once(&mut ledger, index);
         drop(ledger);
-        Begun::Lead(Lead::new(self.clone(), index, flight))
+        Begun::Lead(Lead::new(self.clone(), index, flight, room))
     }
 
     /// The value of this identity, built by `build` if it is not there and nobody else builds it.

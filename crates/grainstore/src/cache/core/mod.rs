@@ -29,8 +29,6 @@ pub(crate) mod weight;
 
 use std::hash::Hash;
 
-use foldhash::fast::RandomState;
-
 use self::arena::Arena;
 use self::entry::{Entry, Grain, Identity};
 use self::index::Index;
@@ -41,7 +39,8 @@ use super::builder::Config;
 use super::devices::{DeviceSet, hash_key};
 use super::pinned::Pinned;
 use super::statistics::Statistics;
-use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering, Weak};
+use crate::hashing::State;
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering, Serials, Weak};
 
 /// What a cache's key must be: hashed, compared and cloned by the cache, and dropped anywhere.
 pub(crate) trait Key: Hash + Eq + Clone + Send + Sync + 'static {}
@@ -52,7 +51,7 @@ pub(crate) struct Core<K, V> {
     /// Never used twice in the process.
     pub(crate) id: u64,
     pub(crate) config: Config<K, V>,
-    hasher: RandomState,
+    hasher: State,
     arena: Arena<K, V>,
     index: Index,
     ledger: Mutex<Ledger>,
@@ -71,12 +70,12 @@ pub(crate) struct Core<K, V> {
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     pub(crate) fn new(config: Config<K, V>) -> Arc<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+        static IDS: Serials = Serials::new();
         Arc::new_cyclic(|me: &Weak<Self>| Self {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            hasher: RandomState::default(),
+            id: IDS.next(),
+            hasher: State::default(),
             arena: Arena::new(config.capacity.unwrap_or(0), me.clone()),
-            index: Index::new(),
+            index: Index::new(config.capacity.unwrap_or(0)),
             ledger: Mutex::new(Ledger::new(config.capacity)),
             changed: Condvar::new(),
             borrowers: Mutex::new(Vec::new()),
@@ -197,7 +196,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// A use by a look-up that had to take the lock.
     fn note_use_located(&self, mut ledger: Locked<'_>, entry: &Entry<K, V>) {
         if !waits::is_asking_about(address(&entry.grain)) {
-            entry.use_at(self.now(&mut ledger));
+            let now = self.now(&mut ledger);
+            ledger.use_at(entry.grain.index, now);
         }
     }
 

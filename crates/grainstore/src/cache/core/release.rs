@@ -27,7 +27,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         if state.is_resident() {
             // Retiring takes the lock, so that the entry stays resident here. It may have been
             // pinned, parked and unpinned again since it was held; then it is still held.
-            let last_use = self.last_use(&ledger, index);
+            let last_use = ledger.last_use(index);
             ledger.enqueue(index, last_use);
             while state.let_go() == LetGo::StillHeld {}
             self.note_opening(&mut ledger);
@@ -164,8 +164,13 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         // SAFETY: the caller owns the entry.
         let devices = unsafe { self.entry(index).identity() }.devices.clone();
         ledger.remove_from_devices(index, devices.as_slice());
-        ledger.limbo.remove(&index);
-        let coverage: Coverage = ledger.drains.remove(&index).unwrap_or_default();
+        // Most entries are in none of these.
+        if !ledger.limbo.is_empty() {
+            ledger.limbo.remove(&index);
+        }
+        let covered = !ledger.drains.is_empty();
+        let coverage: Coverage =
+            covered.then(|| ledger.drains.remove(&index)).flatten().unwrap_or_default();
         let identity = self.free_entry(&mut ledger, index);
         let (unshown, wakers) = tell(&coverage, index, ending);
         ledger.wake_later(wakers);

@@ -1,6 +1,8 @@
 //! Making room for a build: a free place, a victim's, or the answer that there is none.
 
 use super::flight::Flight;
+use super::lead::Room;
+use super::ledger::Ledger;
 use super::locked::Locked;
 use super::victim::{Refused, Search};
 use super::waits;
@@ -8,6 +10,26 @@ use super::{Core, Key};
 use crate::Error;
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
+    /// What a new flight finds without a question: a free place, or a victim where nothing has to be
+    /// asked. Under the lock.
+    pub(crate) fn room_at_once(&self, ledger: &mut Ledger, index: u32) -> Room {
+        if !ledger.limbo.is_empty() {
+            // A miss first tries what could not be released before.
+            return Room::Unknown;
+        }
+        if ledger.has_place() {
+            ledger.place(index);
+            return Room::Taken;
+        }
+        if self.config.idle.is_some() || self.config.may_release.is_some() {
+            return Room::Unknown;
+        }
+        match self.search(ledger, &mut Refused::default(), true) {
+            Search::Victim(victim) => Room::Of(victim),
+            _ => Room::Unknown,
+        }
+    }
+
     /// Gets the flight its place, at the cost of a victim if need be.
     pub(crate) fn make_room(&self, index: u32, flight: &Flight) -> Result<(), Error> {
         self.reap();
@@ -36,6 +58,9 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 self.park_pinned(&mut ledger);
                 Search::Nothing
             };
+            // What is true now, with the lock that the search had: later a pin may be gone.
+            let busy = ledger.busy();
+            let seen = ledger.openings;
             match found {
                 Search::Victim(victim) => {
                     drop(ledger);
@@ -51,20 +76,31 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 }
                 Search::Undecided => {
                     if !self.await_decision(ledger) && !self.borrowers_give_up() {
-                        return self.refuse(index, flight);
+                        if self.look_again(seen, &mut refused) {
+                            continue;
+                        }
+                        return self.refuse(index, flight, busy);
                     }
                 }
                 Search::Nothing => {
                     drop(ledger);
                     if !(may && self.borrowers_give_up()) {
-                        return self.refuse(index, flight);
+                        if may && self.look_again(seen, &mut refused) {
+                            continue;
+                        }
+                        return self.refuse(index, flight, busy);
                     }
                 }
             }
         }
     }
 
-    fn refuse(&self, index: u32, flight: &Flight) -> Result<(), Error> {
+    /// Whether something was let go since the search, so that it is worth another, within reason.
+    fn look_again(&self, seen: u64, refused: &mut Refused) -> bool {
+        self.ledger().openings != seen && refused.try_again()
+    }
+
+    fn refuse(&self, index: u32, flight: &Flight, busy: Error) -> Result<(), Error> {
         let mut ledger = self.ledger();
         if let Some(reason) = flight.doomed() {
             return Err(reason);
@@ -73,7 +109,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             ledger.place(index);
             return Ok(());
         }
-        Err(ledger.busy())
+        ledger.statistics.refused += 1;
+        Err(busy)
     }
 
     /// Waits until somebody's answer of `idle` is there. False if that somebody may be waiting for

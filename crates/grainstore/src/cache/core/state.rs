@@ -69,7 +69,7 @@ pub(crate) enum LetGo {
 }
 
 impl State {
-    pub(crate) const fn vacant() -> Self {
+    pub(crate) fn vacant() -> Self {
         Self(AtomicU64::new(VACANT))
     }
 

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 
 use super::flight::{Abdicated, Flight, Outcome, Woken};
-use super::lead::Lead;
+use super::lead::{Lead, Room};
 use super::readers::Mark;
 use super::waits::{self, Edge};
 use super::{Core, Key};
@@ -60,7 +60,12 @@ impl<K: Key, V: Send + Sync + 'static> Ticket<K, V> {
         match woken {
             Woken::Ended(Outcome::Ready) => Ok(Ok(self.core.adopt_pin(self.index))),
             Woken::Ended(Outcome::Failed(error)) => Err(error),
-            Woken::Leads => Ok(Err(Lead::new(self.core.clone(), self.index, self.flight.clone()))),
+            Woken::Leads => Ok(Err(Lead::new(
+                self.core.clone(),
+                self.index,
+                self.flight.clone(),
+                Room::Unknown,
+            ))),
         }
     }
 }

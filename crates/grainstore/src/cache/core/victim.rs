@@ -3,11 +3,10 @@
 //! A victim is claimed, asked about under no lock, and then confirmed; a pin taken in between takes
 //! the claim away. Where there is no `idle`, all three are one step.
 
-use std::collections::HashMap;
-
 use super::ledger::Ledger;
 use super::state::Claim;
 use super::{Core, Key};
+use crate::hashing::HashMap;
 
 /// How a search for a victim ended.
 pub(crate) enum Search {
@@ -42,6 +41,12 @@ impl Refused {
         }
     }
 
+    /// Whether to search once more because the cache has changed meanwhile.
+    pub(crate) fn try_again(&mut self) -> bool {
+        self.overtaken += 1;
+        self.overtaken <= Self::PATIENCE
+    }
+
     /// A value that was used since it said busy is asked again, within reason.
     fn contains(&self, index: u32, stamp: u64) -> bool {
         match self.answers.get(&index) {
@@ -72,7 +77,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         let mut undecided = !ledger.asks.is_empty();
         while let Some((stamp, index)) = ledger.next_in_order(refused.behind) {
             let entry = self.entry(index);
-            let last_use = self.last_use(ledger, index);
+            let last_use = ledger.last_use(index);
             if last_use > stamp {
                 ledger.dequeue(index);
                 ledger.enqueue(index, last_use);

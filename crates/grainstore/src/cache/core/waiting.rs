@@ -2,10 +2,11 @@
 //! such a wait asks again at growing distances, and at once when something else happens.
 
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::victim::{Refused, Search};
 use super::{Core, Key};
+use crate::sync::Instant;
 use crate::timer::Until;
 
 /// How long to wait before `idle` is asked again, when nothing else happens: it doubles from the

@@ -6,9 +6,9 @@
 //! can be waited for by nobody, so it never touches the graph.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::hashing::HashMap;
+use crate::sync::{Mutex, Serials, per_thread, process_wide};
 
 /// A build, or a callback, in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,8 +16,8 @@ pub(crate) struct Node(u64);
 
 impl Node {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+        static NUMBERS: Serials = Serials::new();
+        Self(NUMBERS.next())
     }
 }
 
@@ -39,12 +39,14 @@ struct Frame {
     inside: Inside,
 }
 
-thread_local! {
-    static STACK: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+per_thread! {
+    static STACK: RefCell<Vec<Frame>> = RefCell::new(Vec::new());
 }
 
-/// Edges, from the one that waits.
-static GRAPH: Mutex<Option<HashMap<Node, Vec<Node>>>> = Mutex::new(None);
+process_wide! {
+    /// Edges, from the one that waits.
+    static GRAPH: Mutex<Option<HashMap<Node, Vec<Node>>>> = Mutex::new(None);
+}
 
 fn with_stack<R>(look: impl FnOnce(&mut Vec<Frame>) -> R) -> Option<R> {
     STACK.try_with(|stack| look(&mut stack.borrow_mut())).ok()
@@ -101,7 +103,7 @@ pub(crate) struct Edge {
 
 impl Edge {
     fn add(graph: &mut GraphGuard, from: Node, to: Node) -> Self {
-        graph.get_or_insert_with(HashMap::new).entry(from).or_default().push(to);
+        graph.get_or_insert_with(HashMap::default).entry(from).or_default().push(to);
         Self { from, to }
     }
 }

@@ -27,8 +27,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         let mut held: Vec<u32> = Vec::new();
         loop {
             let mut ledger = self.ledger();
-            let taken: u64 = held.iter().map(|&held| ledger.record(held).weight).sum();
-            let total = ledger.weight.saturating_sub(taken).checked_add(weight);
+            let total = ledger.weight_without(&held).checked_add(weight);
             if total.is_some_and(|total| total <= limit) {
                 if let Some(lost) = self.confirm_all(&held) {
                     // Somebody pinned it meanwhile: go on without it.
@@ -37,8 +36,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                     continue;
                 }
                 held.iter().for_each(|&victim| self.take_out(&mut ledger, victim));
-                ledger.record(index).weight = weight;
-                ledger.weight += weight;
+                ledger.put_weight(index, weight);
                 drop(ledger);
                 held.into_iter().for_each(|victim| self.evict(victim, None));
                 return true;

@@ -3,17 +3,17 @@
 use std::cell::{Cell, RefCell};
 
 use super::{Reader, Watcher};
-use crate::sync::Weak;
+use crate::sync::{Weak, per_thread};
 
 /// How many caches a thread can go between without a search.
 const WAYS: usize = 4;
 
-thread_local! {
+per_thread! {
     /// The readers used last, by the lowest bits of their cache's id. Without a destructor, so that
     /// a look at it is one load.
     static RECENT: [Cell<(u64, Option<&'static Reader>)>; WAYS] =
-        const { [const { Cell::new((0, None)) }; WAYS] };
-    static ALL: RefCell<Readers> = const { RefCell::new(Readers(Vec::new())) };
+        [const { Cell::new((0, None)) }; WAYS];
+    static ALL: RefCell<Readers> = RefCell::new(Readers(Vec::new()));
 }
 
 /// Every reader of a thread, with the id of the cache it was taken for.
@@ -22,7 +22,8 @@ struct Readers(Vec<(u64, &'static Reader)>);
 impl Drop for Readers {
     /// The thread ends: its readers go back to the caches that are still there.
     fn drop(&mut self) {
-        RECENT.with(|recent| recent.iter().for_each(|way| way.set((0, None))));
+        // Gone already in a model.
+        let _ = RECENT.try_with(|recent| recent.iter().for_each(|way| way.set((0, None))));
         for (cache, reader) in self.0.drain(..) {
             let watcher = {
                 let watcher = reader.own.watcher.lock();

@@ -23,24 +23,28 @@ pub(crate) mod barrier;
 pub(crate) mod local;
 mod watch;
 
-use std::cell::UnsafeCell;
-
 use self::barrier::light;
 use super::state::State;
-use crate::sync::{Arc, AtomicU32, AtomicU64, Mutex, Ordering, Weak, fence};
+use crate::sync::{
+    Arc, AtomicU32, AtomicU64, Mutex, Ordering, UnsafeCell, Weak, agree, fence, process_wide,
+};
 
-/// Pins that one thread can hold without counting: as many as fit a line beside two other words.
-pub(crate) const SLOTS: usize = 14;
+/// The words of a reader's first line: the slots, and behind them two others. A power of two, so that
+/// any slot's number can be kept within its bounds by a mask.
+const WORDS: usize = if cfg!(loom) { 4 } else { 16 };
+type Line = [AtomicU32; WORDS];
 
-/// The words of a reader's first line: the slots, and behind them these two. With all of them in one
-/// array of 16, any slot's number is within its bounds.
-type Line = [AtomicU32; 16];
+/// Pins that one thread can hold without counting.
+pub(crate) const SLOTS: usize = WORDS - 2;
 
 /// The line's word with a bit for each slot whose pin somebody waits for. Such a slot is not taken
 /// again.
 const WATCHED: usize = SLOTS;
 /// Where the owner looks first for a free slot.
 const HINT: usize = SLOTS + 1;
+
+/// A reader that has stamps has so many at least.
+const FEWEST_STAMPS: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// The bit of the watched word that says that unpins have to fence; see [`barrier`].
 const FENCED: u32 = 1 << 31;
@@ -79,15 +83,17 @@ struct Own {
 // reader changes its owner under that lock, too.
 unsafe impl Sync for Reader {}
 
-/// Readers that no cache uses now.
-static POOL: Mutex<Vec<&'static Reader>> = Mutex::new(Vec::new());
+process_wide! {
+    /// Readers that no cache uses now.
+    static POOL: Mutex<Vec<&'static Reader>> = Mutex::new(Vec::new());
+}
 
 impl Reader {
     /// A reader for this cache, from the pool if there is one. Its figures start at zero.
     pub(crate) fn take(cache: u64, watcher: Weak<dyn Watcher>) -> &'static Self {
         let reader = POOL.lock().pop().unwrap_or_else(|| {
             Box::leak(Box::new(Self {
-                line: [const { AtomicU32::new(0) }; 16],
+                line: std::array::from_fn(|_| AtomicU32::new(0)),
                 own: Own {
                     cache: AtomicU64::new(0),
                     hits: AtomicU64::new(0),
@@ -119,8 +125,11 @@ impl Reader {
         self.own.hits.store(0, Ordering::Relaxed);
         self.own.clock.store(0, Ordering::Relaxed);
         // SAFETY: the cache is gone, so nobody else looks at the stamps.
-        drop(std::mem::take(unsafe { &mut *self.own.stamps.get() }));
-        POOL.lock().push(self);
+        drop(self.own.stamps.with_mut(|stamps| unsafe { std::mem::take(&mut *stamps) }));
+        // Under loom a thread may end when the statics are gone.
+        if !cfg!(loom) {
+            POOL.lock().push(self);
+        }
     }
 
     pub(crate) fn is_for(&self, cache: u64) -> bool {
@@ -137,11 +146,12 @@ impl Reader {
     /// The same in the slot that was used last, if it is free.
     #[inline]
     pub(crate) fn pin_at_hint(&'static self, entry: u32, state: &State) -> Option<Mark> {
-        let slot = self.line[HINT].load(Ordering::Relaxed) as usize & 15;
+        let slot = self.line[HINT].load(Ordering::Relaxed) as usize & (WORDS - 1);
         if !self.is_free(slot) {
             return None;
         }
         self.line[slot].swap(entry + 1, Ordering::SeqCst);
+        agree();
         let mark = Mark::new(self, slot);
         if state.allows_announced_pin() {
             return Some(mark);
@@ -163,7 +173,7 @@ impl Reader {
     /// Ends a pin. By any thread.
     #[inline]
     fn unpin(&'static self, slot: usize) {
-        light(&self.line[slot & 15]);
+        light(&self.line[slot & (WORDS - 1)]);
         if self.line[WATCHED].load(Ordering::SeqCst) & (FENCED | 1 << slot) != 0 {
             self.end_watched(slot);
         }
@@ -189,7 +199,7 @@ impl Reader {
     #[inline]
     pub(crate) fn note(&self, entry: u32, clock: &AtomicU64) -> bool {
         // SAFETY: this is the owning thread, and it is not growing the stamps now.
-        let stamps = unsafe { &*self.own.stamps.get() };
+        let stamps = self.own.stamps.with(|stamps| unsafe { &*stamps });
         let Some(stamp) = stamps.get(entry as usize) else { return false };
         let next = self.own.clock.load(Ordering::Relaxed) + 1;
         let now = next.max(clock.load(Ordering::Relaxed));
@@ -207,19 +217,21 @@ impl Reader {
 
     /// Makes stamps for so many entries. By the owning thread, under the ledger's lock.
     pub(crate) fn grow(&self, entries: usize) {
-        // SAFETY: this is the owning thread, and the others read under the lock that it holds.
-        let stamps = unsafe { &mut *self.own.stamps.get() };
-        if stamps.len() < entries {
-            let old = std::mem::take(stamps).into_vec();
-            let more = entries.next_power_of_two().max(16) - old.len();
-            *stamps = old.into_iter().chain((0..more).map(|_| AtomicU64::new(0))).collect();
-        }
+        self.own.stamps.with_mut(|stamps| {
+            // SAFETY: this is the owning thread, and the others read under the lock that it holds.
+            let stamps = unsafe { &mut *stamps };
+            if stamps.len() < entries {
+                let old = std::mem::take(stamps).into_vec();
+                let more = entries + entries / 4 + FEWEST_STAMPS - old.len();
+                *stamps = old.into_iter().chain((0..more).map(|_| AtomicU64::new(0))).collect();
+            }
+        });
     }
 
     /// When the owner last used the entry; zero for never. Under the ledger's lock.
     pub(crate) fn stamp(&self, entry: u32) -> u64 {
         // SAFETY: stamps are replaced under the lock that the caller holds.
-        let stamps = unsafe { &*self.own.stamps.get() };
+        let stamps = self.own.stamps.with(|stamps| unsafe { &*stamps });
         stamps.get(entry as usize).map_or(0, |stamp| stamp.load(Ordering::Relaxed))
     }
 

@@ -5,7 +5,7 @@ use super::local::{self, as_watcher};
 use super::{Reader, Watcher};
 use crate::cache::core::ledger::Ledger;
 use crate::cache::core::{Core, Key};
-use crate::sync::Arc;
+use crate::sync::{Arc, agree};
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// This thread's reader of this cache; none while the thread ends.
@@ -31,12 +31,6 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         reader.grow(ledger.entries() as usize);
     }
 
-    /// When the entry was last used, by whatever thread. Under the lock.
-    pub(crate) fn last_use(&self, ledger: &Ledger, index: u32) -> u64 {
-        let stamps = ledger.readers.iter().map(|reader| reader.stamp(index));
-        stamps.fold(self.entry(index).last_use(), u64::max)
-    }
-
     /// A moment later than every use so far. Under the lock.
     pub(crate) fn now(&self, ledger: &mut Ledger) -> u64 {
         let uses = ledger.readers.iter().map(|reader| reader.clock());
@@ -50,6 +44,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// abandoned the entry before, so that no slot comes to pin it from now on. Then also: whoever
     /// pins it tells when the pin is gone, after which the entry is decided about once more.
     pub(crate) fn announced_pins(&self, ledger: &mut Ledger, index: u32) -> bool {
+        agree();
         let mut watched = Vec::new();
         for reader in ledger.readers.iter().copied() {
             watched.extend(reader.pinning(index).map(|slot| (reader, slot)));
@@ -99,7 +94,7 @@ impl<K: Key, V: Send + Sync + 'static> Watcher for Core<K, V> {
             let state = &self.entry(index).grain.state;
             if state.is_resident() {
                 state.unpark();
-                let last_use = self.last_use(&ledger, index);
+                let last_use = ledger.last_use(index);
                 ledger.enqueue(index, last_use);
                 self.note_opening(&mut ledger);
             } else if state.hold_left() {

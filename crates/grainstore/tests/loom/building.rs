@@ -1,0 +1,253 @@
+//! Builds against each other, and against what dooms them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
+
+use grainstore::{Error, Ownership};
+use loom::thread;
+
+use crate::world::{World, check, device, explore, look};
+
+#[test]
+fn two_builds_of_one_key() {
+    explore("two threads ask for one key", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let other = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || world.ask(&cache, 1).map(|pin| look(&pin, 1))
+        });
+        let pin = world.ask(&cache, 1).unwrap();
+        other.join().unwrap().unwrap();
+        assert_eq!(cache.statistics().built, 1);
+        drop(pin);
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_failing_build_and_those_who_wait_for_it() {
+    explore("a build that fails, and a waiter", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let other = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || world.ask(&cache, 1)
+        });
+        let failure = cache.get_or_build(&1, || Err(std::io::Error::other("on purpose")));
+        check(&failure, 1);
+        match other.join().unwrap() {
+            Ok(pin) => look(&pin, 1),
+            Err(error) => assert!(error.downcast_ref::<std::io::Error>().is_some(), "{error}"),
+        }
+        // Its place is back, and the key is asked for afresh.
+        drop(failure);
+        world.ask(&cache, 2).unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_place_taken_and_given_back() {
+    explore("two keys and one place", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let other = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 1))
+        });
+        let answer = world.ask(&cache, 2);
+        other.join().unwrap();
+        drop(answer);
+        world.ask(&cache, 3).unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn two_misses_and_one_victim() {
+    explore("two misses that want the same victim's place", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let other = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 2))
+        });
+        drop(world.ask(&cache, 3));
+        other.join().unwrap();
+        world.ask(&cache, 4).unwrap();
+        world.end(cache);
+    });
+}
+
+/// `idle` is asked by one, and the other waits for the answer.
+#[test]
+fn two_misses_and_one_question() {
+    explore("two misses, and one of them asks", None, || {
+        let world = World::default();
+        let cache = world.asking(1).build().unwrap();
+        drop(world.ask(&cache, 1));
+        let other = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 2))
+        });
+        drop(world.ask(&cache, 3));
+        other.join().unwrap();
+        world.ask(&cache, 4).unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_build_against_its_devices_eviction() {
+    explore("a build's end against its device's eviction", None, || {
+        let world = World::default();
+        let cache = world.cache(2);
+        let builder = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || {
+                let answer = cache.on(&device()).get_or_build(&1, || world.build(1));
+                check(&answer, 1);
+                if let Err(error) = answer {
+                    assert!(matches!(error, Error::DeviceDestroyed { .. }), "{error}");
+                }
+            }
+        });
+        cache.evict_device(&device()).wait().unwrap();
+        builder.join().unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_build_against_a_clear_that_dooms() {
+    explore("a build's end against the clear of a borrowing cache", None, || {
+        let world = World::default();
+        let cache = world.builder(1).ownership(Ownership::Borrows).build().unwrap();
+        let builder = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || {
+                if let Err(error) = world.ask(&cache, 1) {
+                    assert!(matches!(error, Error::Cleared), "{error}");
+                }
+            }
+        });
+        cache.clear().wait().unwrap();
+        builder.join().unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_build_against_a_clear_that_does_not() {
+    explore("a build's end against the clear of an owning cache", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let builder = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 1).unwrap())
+        });
+        cache.clear().wait().unwrap();
+        builder.join().unwrap();
+        world.end(cache);
+    });
+}
+
+/// Whoever asks after the removal gets a value whose build began after it.
+#[test]
+fn two_builds_of_one_key_around_a_removal() {
+    explore("two builds of one key around a removal", None, || {
+        let world = World::default();
+        let cache = world.cache(2);
+        let removed = Arc::new(AtomicBool::new(false));
+        let late = Arc::new(AtomicBool::new(false));
+        let builder = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            let (removed, late) = (removed.clone(), late.clone());
+            move || {
+                let answer = cache.get_or_build(&1, || {
+                    late.store(removed.load(Ordering::Relaxed), Ordering::Relaxed);
+                    world.build(1)
+                });
+                check(&answer, 1);
+                if let Err(error) = answer {
+                    assert!(matches!(error, Error::Removed), "{error}");
+                }
+            }
+        });
+        drop(cache.remove(&1));
+        removed.store(true, Ordering::Relaxed);
+        let mine = Arc::new(AtomicBool::new(false));
+        let pin = cache.get_or_build(&1, || {
+            mine.store(true, Ordering::Relaxed);
+            world.build(1)
+        });
+        let fresh = mine.load(Ordering::Relaxed) || late.load(Ordering::Relaxed);
+        assert!(fresh, "a value from before the removal");
+        look(pin.as_ref().unwrap(), 1);
+        builder.join().unwrap();
+        drop(pin);
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_leader_that_is_dropped_against_a_waiter() {
+    explore("a leader dropped while a waiter arrives", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let waiter = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || look(&world.ask(&cache, 1).unwrap(), 1)
+        });
+        let never = std::future::pending::<Result<_, std::io::Error>>();
+        let mut leading = Box::pin(cache.get_or_build_async(&1, never));
+        let poll = leading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop((poll, leading));
+        waiter.join().unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_leader_that_is_dropped_against_a_removal() {
+    explore("a leader dropped while its build is removed", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let never = std::future::pending::<Result<_, std::io::Error>>();
+        let mut leading = Box::pin(cache.get_or_build_async(&1, never));
+        assert!(leading.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let remover = thread::spawn({
+            let cache = cache.clone();
+            move || cache.remove(&1).wait().unwrap()
+        });
+        drop(leading);
+        remover.join().unwrap();
+        world.ask(&cache, 2).unwrap();
+        world.end(cache);
+    });
+}
+
+/// A waiter that goes away gives back the pin that the outcome owes it.
+#[test]
+fn a_waiter_that_is_dropped_against_the_end_of_the_build() {
+    explore("a waiter dropped while the build ends", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let builder = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 1).unwrap())
+        });
+        let waiter_world = world.clone();
+        let mine = async move { waiter_world.build(1) };
+        let mut waiting = Box::pin(cache.get_or_build_async(&1, mine));
+        let poll = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop((poll, waiting));
+        builder.join().unwrap();
+        cache.remove(&1).wait().unwrap();
+        assert_eq!(world.alive(), 0);
+        world.end(cache);
+    });
+}

@@ -1,0 +1,12 @@
+//! The cache as it ships, on the types of loom: every interleaving of two or three threads, up to a
+//! number of preemptions that each model says, and in each of them every value that a load may see.
+//!
+//! In every model each value is released once and never under a pin, and no more values are alive
+//! than there are places. `cargo xtask prove` runs them; each prints how many interleavings it had.
+#![cfg(loom)]
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+mod building;
+mod pins;
+mod teardown;
+mod world;

@@ -1,0 +1,245 @@
+//! Pins against everything that would end a value: claims, questions, scans, removals.
+
+use loom::thread;
+
+use grainstore::Error;
+
+use crate::world::{World, explore, look};
+
+#[test]
+fn a_pin_against_a_claim() {
+    explore("a pin against a victim's claim", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let reader = thread::spawn({
+            let cache = cache.clone();
+            move || {
+                if let Some(pin) = cache.get(&1) {
+                    look(&pin, 1);
+                    thread::yield_now();
+                    look(&pin, 1);
+                }
+            }
+        });
+        match world.ask(&cache, 2) {
+            Ok(pin) => look(&pin, 2),
+            Err(error) => assert!(matches!(error, Error::Busy { pinned: 1, .. }), "{error}"),
+        }
+        reader.join().unwrap();
+        // Whoever was pinned has been put back into the order of use.
+        world.ask(&cache, 3).unwrap();
+        world.end(cache);
+    });
+}
+
+/// The second hit of a thread goes the shortest way, without a lock.
+#[test]
+fn a_second_hit_against_a_claim() {
+    explore("a hit without a lock against a victim's claim", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let evictor = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 2))
+        });
+        if let Some(pin) = cache.get(&1) {
+            look(&pin, 1);
+            thread::yield_now();
+            look(&pin, 1);
+        }
+        evictor.join().unwrap();
+        world.ask(&cache, 3).unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_slot_against_a_claim_and_a_build_in_its_place() {
+    explore("a slot's hit against an eviction and a new value in the place", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let mut slot = cache.slot(1);
+        drop(slot.get_or_build(|| world.build(1)));
+        let evictor = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 2))
+        });
+        if let Some(pin) = slot.get() {
+            look(&pin, 1);
+            thread::yield_now();
+            look(&pin, 1);
+        }
+        evictor.join().unwrap();
+        drop(slot);
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_claim_against_an_idle_that_flips() {
+    explore("a claim, its question, and a value that becomes busy", None, || {
+        let world = World::default();
+        let cache = world.asking(1).build().unwrap();
+        drop(world.ask(&cache, 1));
+        let user = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || {
+                if let Some(pin) = cache.get(&1) {
+                    // A launch: from here on the value is busy, also when the pin is gone.
+                    world.set_busy(true);
+                    look(&pin, 1);
+                    drop(pin);
+                    // No answer from before the pin may end it now.
+                    let pin = cache.get(&1).unwrap();
+                    look(&pin, 1);
+                }
+            }
+        });
+        drop(world.ask(&cache, 2));
+        user.join().unwrap();
+        world.set_busy(false);
+        world.ask(&cache, 3).unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn the_last_unpin_against_an_eviction() {
+    explore("the last unpin against a search for a victim", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let pin = cache.get(&1).unwrap();
+        let holder = thread::spawn(move || {
+            look(&pin, 1);
+            drop(pin);
+        });
+        drop(world.ask(&cache, 2));
+        holder.join().unwrap();
+        world.ask(&cache, 3).unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn the_last_counted_unpin_against_an_eviction() {
+    explore("the last unpin of two counted ones against a search", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let pin = world.ask(&cache, 1).unwrap();
+        let clone = pin.clone();
+        let holder = thread::spawn(move || {
+            look(&pin, 1);
+            drop(pin);
+        });
+        drop(clone);
+        drop(world.ask(&cache, 2));
+        holder.join().unwrap();
+        world.ask(&cache, 3).unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn the_last_unpin_against_a_removal() {
+    explore("the last unpin against a removal that waits", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let pin = cache.get(&1).unwrap();
+        let holder = thread::spawn(move || {
+            look(&pin, 1);
+            drop(pin);
+        });
+        cache.remove(&1).wait().unwrap();
+        assert_eq!(world.alive(), 0);
+        holder.join().unwrap();
+        world.end(cache);
+    });
+}
+
+/// The look for pins sees slots first and the count second; the pin goes the same way.
+#[test]
+fn a_clone_against_a_removal() {
+    explore("a pin that moves from a slot to the count, against a removal", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let pin = cache.get(&1).unwrap();
+        let holder = thread::spawn(move || {
+            let clone = pin.clone();
+            drop(pin);
+            look(&clone, 1);
+            drop(clone);
+        });
+        cache.remove(&1).wait().unwrap();
+        assert_eq!(world.alive(), 0);
+        holder.join().unwrap();
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_clone_against_a_claim() {
+    explore("a pin that moves from a slot to the count, against a claim", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let pin = cache.get(&1).unwrap();
+        let holder = thread::spawn(move || {
+            let clone = pin.clone();
+            drop(pin);
+            look(&clone, 1);
+            drop(clone);
+        });
+        drop(world.ask(&cache, 2));
+        holder.join().unwrap();
+        world.ask(&cache, 3).unwrap();
+        world.end(cache);
+    });
+}
+
+/// The slot of a pin that somebody waits for is set free, and taken by its owner for another value.
+#[test]
+fn a_watched_slot_taken_again() {
+    explore("a watched slot that its owner takes again", None, || {
+        let world = World::default();
+        let cache = world.cache(2);
+        drop((world.ask(&cache, 1), world.ask(&cache, 2)));
+        let pin = cache.get(&1).unwrap();
+        let remover = thread::spawn({
+            let cache = cache.clone();
+            move || cache.remove(&1).wait().unwrap()
+        });
+        drop(pin);
+        let other = cache.get(&2).unwrap();
+        look(&other, 2);
+        drop(other);
+        remover.join().unwrap();
+        assert_eq!(world.alive(), 1);
+        world.end(cache);
+    });
+}
+
+/// The thread whose slots pin it ends while the pin lives on elsewhere.
+#[test]
+fn a_pin_that_outlives_its_thread() {
+    explore("a pin of a thread that ends, against a removal", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let giver = thread::spawn({
+            let cache = cache.clone();
+            move || cache.get(&1).unwrap()
+        });
+        let pin = giver.join().unwrap();
+        let drain = cache.remove(&1);
+        look(&pin, 1);
+        drop(pin);
+        drain.wait().unwrap();
+        assert_eq!(world.alive(), 0);
+        world.end(cache);
+    });
+}
