@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use grainstore::{Fingerprint, KernelKey};
+use grainstore::{Fingerprint, KernelKey, PlanKey};
 
 /// A key of the store: a fingerprint, which names the file, and what a reader can tell of it.
 ///
@@ -20,7 +20,9 @@ pub trait EntryKey: sealed::Sealed {
 }
 
 /// The namespace of [`KernelKey`].
-const KERNELS: &str = "kernel";
+pub(crate) const KERNELS: &str = "kernel";
+/// The namespace of [`PlanKey`].
+pub(crate) const PLANS: &str = "plan";
 
 impl EntryKey for KernelKey {
     fn fingerprint(&self) -> Fingerprint {
@@ -36,7 +38,23 @@ impl EntryKey for KernelKey {
     }
 }
 
+impl EntryKey for PlanKey {
+    fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint()
+    }
+
+    fn namespace(&self) -> &str {
+        PLANS
+    }
+
+    fn fields(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+        self.fields()
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for grainstore::KernelKey {}
+    impl Sealed for grainstore::PlanKey {}
+    impl Sealed for crate::ForeignKey {}
 }

@@ -7,6 +7,9 @@
 //!   that was cut, flipped, emptied or renamed is a miss, is counted, and is replaced by the next
 //!   put. [`parse`] does this, a pure function over bytes.
 //! - A file appears under its name in one step or not at all, whatever kills its writer.
+//! - It is bounded, by default to 1 GiB on disk: what was not used for longest goes first.
+//! - Who misses gets a lease with [`lookup_or_lease`](ArtifactStore::lookup_or_lease), and all others,
+//!   of whatever process, wait for what it makes; within a bound, after which they make it too.
 //! - Loading an artifact runs its code, so the folder is private, and a file is only read if it, its
 //!   folder and the folders above could have been changed by nobody but this user and root.
 //! - Where the disk fails, is full or is not there, calls give an [`Error`] that says what to do,
@@ -27,6 +30,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # By itself
+//! The store needs no runtime. Keys may come from anywhere: a [`ForeignKey`] is a namespace and bytes,
+//! such as another compiler's own hash. Beside `get`, `put` and `remove` there are
+//! [`put_if_absent`](ArtifactStore::put_if_absent), [`replace`](ArtifactStore::replace),
+//! [`touch`](ArtifactStore::touch), [`scan`](ArtifactStore::scan) and
+//! [`purge`](ArtifactStore::purge) for a namespace, and
+//! [`materialize`](ArtifactStore::materialize), which writes a group's members as files. No call
+//! starts a thread, and all work on in a forked child.
+//!
 //! The format of the files is described byte by byte in the project's `docs/artifact-format.md`.
 //!
 //! # Features
@@ -37,6 +49,7 @@
 
 mod error;
 mod folder;
+mod foreign;
 mod format;
 mod group;
 mod key;
@@ -48,9 +61,12 @@ mod store;
 mod trust;
 
 pub use error::Error;
+pub use foreign::{ForeignKey, NamespaceError};
 pub use format::{Entry, Fields, Rejection, VERSION, encode, parse};
 pub use group::{Group, MAX_MEMBERS, MAX_METADATA, MAX_NAME, Member, Refusal};
 pub use key::EntryKey;
 pub use location::{VARIABLE, default_folder};
-pub use store::{ArtifactStore, DEFAULT_LIMIT, Found, Lease, LookUp, Options, Pruned, Statistics};
+pub use store::{
+    ArtifactStore, DEFAULT_LIMIT, Fault, Found, Lease, LookUp, Options, Pruned, Scanned, Statistics,
+};
 pub use trust::Distrust;

@@ -99,6 +99,11 @@ impl Folder {
         std::fs::rename(self.path.join(from), self.path.join(to))
     }
 
+    /// Gives a file a second name, in one step, unless something has it: `AlreadyExists`.
+    pub(crate) fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::hard_link(self.path.join(from), self.path.join(to))
+    }
+
     /// Removes a file. Says whether there was one.
     pub(crate) fn remove(&self, name: &str) -> io::Result<bool> {
         match std::fs::remove_file(self.path.join(name)) {

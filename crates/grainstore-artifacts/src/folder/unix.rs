@@ -174,6 +174,22 @@ impl Folder {
         Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
     }
 
+    /// Gives a file a second name, in one step, unless something has it: `AlreadyExists`. Where the
+    /// file system has no second names, it gets that one instead, and only the look before is left
+    /// to tell.
+    pub(crate) fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        match rustix::fs::linkat(&self.handle, from, &self.handle, to, AtFlags::empty()) {
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK | Errno::INVAL) => {
+                match rustix::fs::statat(&self.handle, to, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(_) => Err(Errno::EXIST.into()),
+                    Err(Errno::NOENT) => self.rename(from, to),
+                    Err(errno) => Err(errno.into()),
+                }
+            }
+            linked => Ok(linked?),
+        }
+    }
+
     /// Removes a file. Says whether there was one.
     pub(crate) fn remove(&self, name: &str) -> io::Result<bool> {
         match rustix::fs::unlinkat(&self.handle, name, AtFlags::empty()) {

@@ -23,6 +23,13 @@ pub(crate) fn file_name(fingerprint: &Fingerprint) -> String {
     format!("{:02x}/{fingerprint}.grain", fingerprint.as_bytes()[0])
 }
 
+/// The fingerprint that a file of this name should have; none if the name is no artifact's.
+pub(crate) fn fingerprint(file_name: &str) -> Option<Fingerprint> {
+    let name = file_name.rsplit('/').next()?.strip_suffix(".grain")?;
+    let fingerprint = name.parse().ok()?;
+    (self::file_name(&fingerprint) == file_name).then_some(fingerprint)
+}
+
 /// The folders that hold artifacts, by name; not all of them need be there.
 pub(crate) fn artifact_folders() -> impl Iterator<Item = String> {
     (0..=u8::MAX).map(|first| format!("{first:02x}"))
@@ -44,5 +51,9 @@ mod tests {
         let name = file_name(&Fingerprint::from_bytes(fingerprint));
         assert_eq!(name, format!("ab/ab{}.grain", "0f".repeat(31)));
         assert_eq!(folder_of(&name), "ab");
+        assert_eq!(super::fingerprint(&name), Some(Fingerprint::from_bytes(fingerprint)));
+        for other in [&name.to_uppercase(), &name.replacen("ab", "ac", 1), "ab/ab.grain", "ab"] {
+            assert_eq!(super::fingerprint(other), None, "{other}");
+        }
     }
 }

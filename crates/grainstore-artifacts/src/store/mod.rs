@@ -9,8 +9,10 @@ mod estimate;
 mod layout;
 mod lease;
 mod look_up;
+mod materialize;
 mod options;
 mod prune;
+mod scan;
 mod statistics;
 mod temporary;
 mod write;
@@ -24,6 +26,7 @@ pub use lease::{Lease, LookUp};
 pub use look_up::Found;
 pub use options::{DEFAULT_LIMIT, Options};
 pub use prune::Pruned;
+pub use scan::{Fault, Scanned};
 pub use statistics::Statistics;
 
 use crate::Error;

@@ -64,6 +64,20 @@ impl<'a> Temporary<'a> {
     }
 }
 
+impl Temporary<'_> {
+    /// Gives the file its final name, in one step, unless something has that name.
+    pub(crate) fn commit_new(self, name: &str) -> io::Result<()> {
+        match self.folder.link(&self.name, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.folder.make_folder(folder_of(name))?;
+                self.folder.link(&self.name, name)
+            }
+            linked => linked,
+        }
+        // Dropping takes the unfinished name away.
+    }
+}
+
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.committed {
@@ -73,20 +87,19 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// A name that no other writer has: by host, process, a random number that each process draws
+/// A name in the folder of unfinished files that no other writer has.
+fn unique_name() -> String {
+    format!("{TEMPORARY_FOLDER}/{}", unique())
+}
+
+/// A name that nobody else has: by host, process, a random number that each process draws
 /// (containers share host names and process numbers), and a count that all threads share. A forked
 /// child has its parent's random number and count, but not its process number.
-fn unique_name() -> String {
+pub(crate) fn unique() -> String {
     static RANDOM: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
     static HOST: LazyLock<String> = LazyLock::new(host);
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    format!(
-        "{TEMPORARY_FOLDER}/{}-{}-{:016x}-{}",
-        *HOST,
-        std::process::id(),
-        *RANDOM,
-        COUNT.fetch_add(1, Relaxed)
-    )
+    format!("{}-{}-{:016x}-{}", *HOST, std::process::id(), *RANDOM, COUNT.fetch_add(1, Relaxed))
 }
 
 /// This machine's name, or what of it a file's name can hold.

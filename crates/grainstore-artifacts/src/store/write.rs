@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::layout::VERSION_FOLDER;
+use super::look_up::Found;
 use super::statistics::count;
 use super::temporary::Temporary;
 use super::{ArtifactStore, layout};
@@ -20,10 +21,58 @@ impl ArtifactStore {
     /// [`Error::Refused`] for a group that may not be stored, [`Error::Io`] if it can't be written.
     /// What was there before is there still.
     pub fn put(&self, key: &impl EntryKey, group: &Group) -> Result<(), Error> {
-        let written = self.write(key, group);
-        let counters = &self.shared.counters;
-        count(if written.is_ok() { &counters.writes } else { &counters.write_failures });
-        written
+        self.put_how(key, group, How::Anyway)
+    }
+
+    /// Keeps this group under this key unless there is one. Gives the one that was there, verified:
+    /// of any number that put at once, one does, and the others get its group. What is there and
+    /// broken is replaced.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get) and [`put`](Self::put).
+    pub fn put_if_absent(
+        &self,
+        key: &impl EntryKey,
+        group: &Group,
+    ) -> Result<Option<Group>, Error> {
+        loop {
+            let how = match self.look_up(key)? {
+                Found::Group(found) => {
+                    count(&self.shared.counters.hits);
+                    return Ok(Some(found));
+                }
+                Found::Nothing => How::IfAbsent,
+                Found::Rejected(_) => How::Anyway,
+            };
+            match self.put_how(key, group, how) {
+                // Somebody was faster: who gets in now is looked at once more.
+                Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                put => return put.map(|()| None),
+            }
+        }
+    }
+
+    /// Keeps this group under this key if there is one already, and gives that one, verified. Where
+    /// there is none, or a broken one, nothing is kept, and the answer is `None`.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get) and [`put`](Self::put).
+    pub fn replace(&self, key: &impl EntryKey, group: &Group) -> Result<Option<Group>, Error> {
+        match self.look_up(key)? {
+            Found::Group(found) => self.put(key, group).map(|()| Some(found)),
+            Found::Nothing | Found::Rejected(_) => Ok(None),
+        }
+    }
+
+    /// Marks the artifact of this key as used just now, so that it is pruned later. Says whether
+    /// there is one. (Every [`get`](Self::get) does so, but not more than once an hour.)
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it is there and can't be marked.
+    pub fn touch(&self, key: &impl EntryKey) -> Result<bool, Error> {
+        let folder = self.shared.folder.load();
+        let name = layout::file_name(&key.fingerprint());
+        folder.mark(&name).map_err(Error::io("mark", folder.path().join(&name)))
     }
 
     /// Removes the artifact of this key. Says whether there was one.
@@ -41,17 +90,28 @@ impl ArtifactStore {
         Ok(removed)
     }
 
-    fn write(&self, key: &impl EntryKey, group: &Group) -> Result<(), Error> {
+    fn put_how(&self, key: &impl EntryKey, group: &Group, how: How) -> Result<(), Error> {
+        let written = self.write(key, group, how);
+        let counters = &self.shared.counters;
+        match &written {
+            Ok(()) => count(&counters.writes),
+            Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(_) => count(&counters.write_failures),
+        }
+        written
+    }
+
+    fn write(&self, key: &impl EntryKey, group: &Group, how: How) -> Result<(), Error> {
         let file = format::encode(key, group)?;
         let name = layout::file_name(&key.fingerprint());
         let mut folder = self.shared.folder.load_full();
-        let result = match write_in(&folder, &name, &file) {
+        let result = match write_in(&folder, &name, &file, how) {
             // Nothing can be made in a folder that was deleted: it is made anew, with the checks
             // that come with opening it.
             Err(error) if is_gone(&error) => {
                 folder = Arc::new(Folder::open(&self.shared.path, VERSION_FOLDER)?);
                 self.shared.folder.store(Arc::clone(&folder));
-                write_in(&folder, &name, &file)
+                write_in(&folder, &name, &file, how)
             }
             result => result,
         };
@@ -61,12 +121,25 @@ impl ArtifactStore {
     }
 }
 
+/// What to do with a file that is there.
+#[derive(Clone, Copy)]
+enum How {
+    /// Replace it.
+    Anyway,
+    /// Leave it, and say `AlreadyExists`.
+    IfAbsent,
+}
+
 /// Writes and renames, and syncs nothing. Killing the process loses nothing that was renamed: the
 /// system holds it. A loss of power may leave the name without all of the bytes; that is a rejected
 /// file, and a kernel is compiled once more. Syncing would cost every put a few
 /// milliseconds to save that.
-fn write_in(folder: &Folder, name: &str, file: &[u8]) -> io::Result<()> {
-    Temporary::write(folder, file)?.commit(name)
+fn write_in(folder: &Folder, name: &str, file: &[u8], how: How) -> io::Result<()> {
+    let temporary = Temporary::write(folder, file)?;
+    match how {
+        How::Anyway => temporary.commit(name),
+        How::IfAbsent => temporary.commit_new(name),
+    }
 }
 
 /// How a folder that was deleted shows; the second is a network file system's way.
