@@ -3,6 +3,9 @@
 //! Two witnesses. The kernel counts how often it took the processor from the thread. What the kernel
 //! can't see (a host that runs other guests, a processor that slows down) shows in a fixed piece of
 //! work, timed right before and right after.
+//!
+//! A lock that yields the processor while it waits counts as disturbed where somebody else takes it
+//! up: what such a lock costs can be measured on a machine that is quiet, and on no other.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};

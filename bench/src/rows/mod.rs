@@ -45,7 +45,7 @@ pub struct Context {
 pub enum Counting {
     /// None.
     Nothing,
-    /// Ours everywhere, and the strongest peer by a plain number.
+    /// Those of our hits, and the strongest peer's by a plain number.
     Few,
     /// Those of every subject.
     Everything,
@@ -146,8 +146,8 @@ impl Context {
     /// Notes the instructions of these entries, each of which is its subject's `operation`.
     fn count(&self, operation: &str, entries: &mut [Entry]) {
         for entry in entries {
-            let few = entry.subject == instructions::OURS
-                || (matches!(operation, "hit-u64" | "miss-1000") && entry.subject == "quick_cache");
+            let ours = entry.subject == instructions::OURS && operation != "miss-1000";
+            let few = ours || (operation == "hit-u64" && entry.subject == "quick_cache");
             let wanted = match self.counting {
                 Counting::Nothing => false,
                 Counting::Few => few,
