@@ -119,12 +119,11 @@ fn what_the_key_cannot_hold_is_refused() {
     assert!(error.contains("secret.h"), "{error}");
     assert!(error.contains("give the header's content with the spec"), "{error}");
 
-    for name in ["../up.h", "/etc/up.h", "a/../../up.h", ".", "", "a\\b.h"] {
+    for name in ["../up.h", "/etc/up.h", "a/../../up.h", ".", "a\\b.h"] {
         let error = refusal(spec(SAXPY).header(name, ""));
         assert!(error.contains("relative path"), "{name}: {error}");
     }
     refusal(spec(SAXPY).constant("0", "1"));
-    refusal(spec(SAXPY).define("A=B", "1"));
     refusal(KernelSpec::builder("k", Language::OpenClC).source(SAXPY));
 }
 

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -187,4 +188,26 @@ fn e8_what_is_let_go_while_plans_are_asked_is_found() {
     plans.get_or_build(&1, || Ok::<_, Failure>(1)).unwrap();
     let found = kernels.get_or_build(&2, || world.build(2));
     assert_eq!((found.unwrap().key, plans.len()), (2, 1));
+}
+
+#[test]
+fn e8_a_teardown_below_releases_what_was_retired_above_while_it_was_busy() {
+    let world = World::default();
+    let kernels = world.cache(2);
+    let busy = Arc::new(AtomicBool::new(true));
+    let plans = {
+        let busy = busy.clone();
+        Cache::<u64, Pinned<Module>>::builder()
+            .borrows_from(&kernels)
+            .idle(move |_| !busy.load(Ordering::SeqCst))
+            .build()
+            .unwrap()
+    };
+    drop(plans.get_or_build(&1, || kernels.get_or_build(&1, || world.build(1))).unwrap());
+    drop(plans.clear());
+    let drain = kernels.clear();
+    assert!(!drain.wait_timeout(Duration::ZERO));
+    busy.store(false, Ordering::SeqCst);
+    drain.wait().unwrap();
+    assert_eq!(world.released(), [1]);
 }

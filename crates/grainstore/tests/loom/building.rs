@@ -67,7 +67,7 @@ fn a_place_taken_and_given_back() {
 
 #[test]
 fn two_misses_and_one_victim() {
-    explore("two misses that want the same victim's place", None, || {
+    explore("two misses that want the same victim's place", 4, || {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
@@ -85,7 +85,7 @@ fn two_misses_and_one_victim() {
 /// `idle` is asked by one, and the other waits for the answer.
 #[test]
 fn two_misses_and_one_question() {
-    explore("two misses, and one of them asks", None, || {
+    explore("two misses, and one of them asks", 4, || {
         let world = World::default();
         let cache = world.asking(1).build().unwrap();
         drop(world.ask(&cache, 1));
@@ -158,7 +158,7 @@ fn a_build_against_a_clear_that_does_not() {
 /// Whoever asks after the removal gets a value whose build began after it.
 #[test]
 fn two_builds_of_one_key_around_a_removal() {
-    explore("two builds of one key around a removal", None, || {
+    explore("two builds of one key around a removal", 5, || {
         let world = World::default();
         let cache = world.cache(2);
         let removed = Arc::new(AtomicBool::new(false));
@@ -233,7 +233,7 @@ fn a_leader_that_is_dropped_against_a_removal() {
 /// A waiter that goes away gives back the pin that the outcome owes it.
 #[test]
 fn a_waiter_that_is_dropped_against_the_end_of_the_build() {
-    explore("a waiter dropped while the build ends", None, || {
+    explore("a waiter dropped while the build ends", 5, || {
         let world = World::default();
         let cache = world.cache(1);
         let builder = thread::spawn({

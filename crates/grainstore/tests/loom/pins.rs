@@ -8,7 +8,7 @@ use crate::world::{World, explore, look};
 
 #[test]
 fn a_pin_against_a_claim() {
-    explore("a pin against a victim's claim", None, || {
+    explore("a pin against a victim's claim", 5, || {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
@@ -36,7 +36,7 @@ fn a_pin_against_a_claim() {
 /// The second hit of a thread goes the shortest way, without a lock.
 #[test]
 fn a_second_hit_against_a_claim() {
-    explore("a hit without a lock against a victim's claim", None, || {
+    explore("a hit without a lock against a victim's claim", 4, || {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
@@ -57,7 +57,7 @@ fn a_second_hit_against_a_claim() {
 
 #[test]
 fn a_slot_against_a_claim_and_a_build_in_its_place() {
-    explore("a slot's hit against an eviction and a new value in the place", None, || {
+    explore("a slot's hit against an eviction and a new value in the place", 4, || {
         let world = World::default();
         let cache = world.cache(1);
         let mut slot = cache.slot(1);
@@ -79,7 +79,7 @@ fn a_slot_against_a_claim_and_a_build_in_its_place() {
 
 #[test]
 fn a_claim_against_an_idle_that_flips() {
-    explore("a claim, its question, and a value that becomes busy", None, || {
+    explore("a claim, its question, and a value that becomes busy", 4, || {
         let world = World::default();
         let cache = world.asking(1).build().unwrap();
         drop(world.ask(&cache, 1));
@@ -144,7 +144,7 @@ fn the_last_counted_unpin_against_an_eviction() {
 
 #[test]
 fn the_last_unpin_against_a_removal() {
-    explore("the last unpin against a removal that waits", None, || {
+    explore("the last unpin against a removal that waits", 5, || {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
@@ -163,7 +163,7 @@ fn the_last_unpin_against_a_removal() {
 /// The look for pins sees slots first and the count second; the pin goes the same way.
 #[test]
 fn a_clone_against_a_removal() {
-    explore("a pin that moves from a slot to the count, against a removal", None, || {
+    explore("a pin that moves from a slot to the count, against a removal", 4, || {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
@@ -183,7 +183,7 @@ fn a_clone_against_a_removal() {
 
 #[test]
 fn a_clone_against_a_claim() {
-    explore("a pin that moves from a slot to the count, against a claim", None, || {
+    explore("a pin that moves from a slot to the count, against a claim", 5, || {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));

@@ -7,7 +7,7 @@ use crate::world::{World, device, explore, look};
 
 #[test]
 fn two_drains_over_one_value() {
-    explore("two drains over one pinned value", None, || {
+    explore("two drains over one pinned value", 5, || {
         let world = World::default();
         let cache = world.cache(1);
         drop(cache.on(&device()).get_or_build(&1, || world.build(1)));

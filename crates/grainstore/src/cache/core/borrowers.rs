@@ -10,6 +10,10 @@ use crate::sync::{Arc, Weak};
 pub(crate) trait Borrower: Send + Sync {
     /// Releases the least recently used idle value. False if there is none.
     fn give_up_one(&self) -> bool;
+
+    /// Releases the retired values that have become idle; they may pin the other's. Whether some
+    /// are left that nobody pins.
+    fn reap_retired(&self) -> bool;
 }
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
@@ -25,12 +29,19 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 return false;
             }
         }
-        let borrowers = {
-            let mut borrowers = self.borrowers.lock();
-            borrowers.retain(|borrower| borrower.strong_count() > 0);
-            borrowers.clone()
-        };
-        borrowers.iter().filter_map(Weak::upgrade).any(|borrower| borrower.give_up_one())
+        self.live_borrowers().iter().any(|borrower| borrower.give_up_one())
+    }
+
+    /// Has the caches above release what they have retired. Whether some of it is left that nobody
+    /// pins, so that it is worth asking again.
+    pub(crate) fn reap_borrowers(&self) -> bool {
+        self.live_borrowers().iter().fold(false, |left, borrower| borrower.reap_retired() || left)
+    }
+
+    fn live_borrowers(&self) -> Vec<Arc<dyn Borrower>> {
+        let mut borrowers = self.borrowers.lock();
+        borrowers.retain(|borrower| borrower.strong_count() > 0);
+        borrowers.iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(crate) fn add_borrower(&self, borrower: Weak<dyn Borrower>) {
@@ -42,6 +53,10 @@ impl<K: Key, V: Send + Sync + 'static> Borrower for Core<K, V> {
     fn give_up_one(&self) -> bool {
         if waits::is_inside_reap(self.id) || !self.may_release() {
             return false;
+        }
+        // What was retired while busy, and is idle now, pins as well as what is resident.
+        if self.reap() > 0 {
+            return true;
         }
         let mut refused = Refused::default();
         loop {
@@ -69,6 +84,12 @@ impl<K: Key, V: Send + Sync + 'static> Borrower for Core<K, V> {
                 return true;
             }
         }
+    }
+
+    fn reap_retired(&self) -> bool {
+        self.reap();
+        let above = self.reap_borrowers();
+        above || !self.ledger().limbo.is_empty()
     }
 }
 

@@ -207,11 +207,13 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// One pass over what the drain waits for: releases what can be released now. Whether
     /// something is left that nobody pins, and that may be released later without a sign.
     pub(crate) fn settle_pending(&self, drain: &DrainState) -> bool {
+        // What waits here may be pinned by plans that were retired while they were busy.
+        let above = drain.pending_count() > 0 && self.reap_borrowers();
         drain.pending().into_iter().for_each(|index| {
             self.retry(index);
         });
         let ledger = self.ledger();
-        drain.pending().iter().any(|index| ledger.limbo.contains(index))
+        above || drain.pending().iter().any(|index| ledger.limbo.contains(index))
     }
 
     /// The keys that the drain still waits for.
