@@ -20,6 +20,11 @@ pub enum Error {
         /// Why.
         distrust: Distrust,
     },
+    /// Loading the artifact ended the process, twice: it is not handed out.
+    Quarantined {
+        /// The file that says so.
+        record: PathBuf,
+    },
     /// The group may not be stored.
     Refused(Refusal),
     /// The operating system said no.
@@ -68,6 +73,13 @@ impl fmt::Display for Error {
                  a folder of this user's own",
             ),
             Self::Untrusted { path, distrust } => distrust.explain(path, f),
+            Self::Quarantined { record } => write!(
+                f,
+                "loading this artifact ended the process twice, so it is not loaded again, and \
+                 compiled at each start until its compiler or driver changes; to try it again, \
+                 remove {}",
+                record.display()
+            ),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Io { what, path, error } => {
                 let path = path.display();

@@ -12,6 +12,7 @@
 //!   of whatever process, wait for what it makes; within a bound, after which they make it too.
 //! - Loading an artifact runs its code, so the folder is private, and a file is only read if it, its
 //!   folder and the folders above could have been changed by nobody but this user and root.
+//! - An artifact whose [loading](ArtifactStore::loading) ended the process twice is not handed out.
 //! - Where the disk fails, is full or is not there, calls give an [`Error`] that says what to do,
 //!   and a caller who can compile goes on without.
 //!
@@ -55,6 +56,7 @@ mod group;
 mod key;
 mod location;
 mod lock;
+mod positioned;
 #[cfg(feature = "runtime")]
 mod runtime;
 mod store;
@@ -67,6 +69,7 @@ pub use group::{Group, MAX_MEMBERS, MAX_METADATA, MAX_NAME, Member, Refusal};
 pub use key::EntryKey;
 pub use location::{VARIABLE, default_folder};
 pub use store::{
-    ArtifactStore, DEFAULT_LIMIT, Fault, Found, Lease, LookUp, Options, Pruned, Scanned, Statistics,
+    ArtifactStore, DEFAULT_LIMIT, Fault, Found, Lease, LoadMark, LookUp, Options, Pruned, Scanned,
+    Statistics,
 };
 pub use trust::Distrust;

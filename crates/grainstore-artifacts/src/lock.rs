@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use grainstore::Fingerprint;
 
 use crate::folder::Folder;
+use crate::positioned;
 
 /// Pauses between two attempts: the first, and the longest. A compile takes some ten milliseconds
 /// or more, so the last pause costs little of what it waited for.
@@ -28,6 +29,8 @@ pub(crate) struct Place(u64);
 impl Place {
     /// Only one process prunes at a time.
     pub(crate) const PRUNE: Self = Self(0);
+    /// The figures over all processes.
+    pub(crate) const FIGURES: Self = Self(1);
 
     /// The place of a key: 63 bits of its fingerprint, so that no two keys share one.
     pub(crate) fn of(fingerprint: &Fingerprint) -> Self {
@@ -64,14 +67,14 @@ impl Lock {
         let millis = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
         let millis = u64::try_from(millis).unwrap_or_default().to_le_bytes();
         // Without a note it is waited for as long as those who wait are willing to.
-        let _ = system::write_at(&self.file, &millis, self.place.note());
+        let _ = positioned::write(&self.file, &millis, self.place.note());
     }
 }
 
 /// Since when whoever holds this place does so, if that was noted.
 pub(crate) fn noted(file: &File, place: Place) -> Option<SystemTime> {
     let mut millis = [0; 8];
-    system::read_at(file, &mut millis, place.note()).ok()?;
+    positioned::read(file, &mut millis, place.note()).ok()?;
     match u64::from_le_bytes(millis) {
         0 => None,
         millis => SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis)),
@@ -109,6 +112,11 @@ pub(crate) fn attempt(folder: &Folder, place: Place) -> Attempt {
     }
 }
 
+/// Locks a file that is used for nothing else, until it is closed everywhere. Says whether it could.
+pub(crate) fn whole(file: &File) -> io::Result<bool> {
+    system::try_lock(file, Place(0))
+}
+
 /// What came of waiting for a lock.
 #[derive(Debug)]
 pub(crate) enum Waited {
@@ -119,8 +127,10 @@ pub(crate) enum Waited {
         /// Whether somebody else had it first.
         waited: bool,
     },
-    /// It is not: there are no locks here, the time is over, or whoever has it is given up on.
-    Without,
+    /// It is not: the time is over, or whoever has it is given up on.
+    TooLong,
+    /// There are no locks here.
+    NoLocks,
 }
 
 /// Tries to lock until `bound` is over, or `give_up` says of the file of locks that waiting is no
@@ -136,7 +146,7 @@ pub(crate) fn wait(
 ) -> Waited {
     let mut file = match attempt(folder, place) {
         Attempt::Held(lock) => return Waited::Held { lock, waited: false },
-        Attempt::Unknown => return Waited::Without,
+        Attempt::Unknown => return Waited::NoLocks,
         Attempt::Taken(file) => file,
     };
     let begin = Instant::now();
@@ -144,7 +154,7 @@ pub(crate) fn wait(
     loop {
         let left = bound.saturating_sub(begin.elapsed());
         if left.is_zero() || give_up(&file) {
-            return Waited::Without;
+            return Waited::TooLong;
         }
         std::thread::sleep(pause.min(left));
         pause = (pause * 3 / 2).min(LONGEST_PAUSE);
@@ -154,13 +164,13 @@ pub(crate) fn wait(
                 return Waited::Held { lock, waited: true };
             }
             Ok(false) => {}
-            Err(_) => return Waited::Without,
+            Err(_) => return Waited::NoLocks,
         }
         // The folder may have been deleted and made anew: then the lock of others is in a new file.
         if !system::is_current(folder, &file, place) {
             match attempt(folder, place) {
                 Attempt::Held(lock) => return Waited::Held { lock, waited: true },
-                Attempt::Unknown => return Waited::Without,
+                Attempt::Unknown => return Waited::NoLocks,
                 Attempt::Taken(new) => file = new,
             }
         }
@@ -206,14 +216,6 @@ mod system {
         };
         fcntl(file, FcntlArg::F_OFD_SETLK(&range)).map(drop)
     }
-
-    pub(super) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
-    }
-
-    pub(super) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
-    }
 }
 
 /// Whole files, one for each of 4,096 parts of the places.
@@ -257,14 +259,6 @@ mod system {
     pub(super) fn unlock(file: &File, _: Place) -> io::Result<()> {
         Ok(flock(file, FlockOperation::Unlock)?)
     }
-
-    pub(super) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
-    }
-
-    pub(super) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
-    }
 }
 
 /// None: each process compiles for itself.
@@ -286,13 +280,5 @@ mod system {
 
     pub(super) fn unlock(_: &File, _: Place) -> io::Result<()> {
         Ok(())
-    }
-
-    pub(super) fn write_at(_: &File, _: &[u8], _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(super) fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use grainstore::KernelKey;
-use grainstore_runtime::{Artifact, BuildFacts, Store, StoreError};
+use grainstore_runtime::{Artifact, BuildFacts, Guard, Store, StoreError};
 
 use crate::{ArtifactStore, Error, Group, LookUp};
 
@@ -21,11 +21,15 @@ impl Store for ArtifactStore {
         key: &KernelKey,
         bound: Duration,
     ) -> Result<grainstore_runtime::LookUp, StoreError> {
-        use grainstore_runtime::{Lease, LookUp as Found};
+        use grainstore_runtime::LookUp as Found;
         Ok(match self.lookup_or_lease(key, bound)? {
             LookUp::Hit(group) => artifact(&group).map_or(Found::Missing(None), Found::Found),
-            LookUp::Lease(lease) => Found::Missing(Some(Lease::new(lease))),
+            LookUp::Lease(lease) => Found::Missing(Some(Guard::new(lease))),
         })
+    }
+
+    fn loading(&self, key: &KernelKey) -> Option<Guard> {
+        ArtifactStore::loading(self, key).map(Guard::new)
     }
 
     fn put(

@@ -158,7 +158,7 @@ pub use runtime::{Drains, IntoSpec, Kernel, Plans, Runtime, RuntimeBuilder};
 pub use runtime_error::RuntimeError;
 pub use settings::Settings;
 pub use spec::{KernelSpec, KernelSpecBuilder, SpecError};
-pub use store::{BuildFacts, Lease, LookUp, Store, StoreError};
+pub use store::{BuildFacts, Guard, LookUp, Store, StoreError};
 pub use warning::Warning;
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub trait Store: Send + Sync + 'static {
     /// When the place cannot be reached or read. The runtime then goes on without it.
     fn get(&self, key: &KernelKey) -> Result<Option<Artifact>, StoreError>;
 
-    /// As [`get`](Self::get); and what is missing, the caller makes: until the [`Lease`] that came
+    /// As [`get`](Self::get); and what is missing, the caller makes: until the lease, a [`Guard`], that came
     /// with that answer is dropped, others who ask this for the same key wait, at most for `bound`.
     ///
     /// A store that can't have others wait gives no lease, and that is what this does unless it is
@@ -35,6 +35,15 @@ pub trait Store: Send + Sync + 'static {
             Some(artifact) => LookUp::Found(artifact),
             None => LookUp::Missing(None),
         })
+    }
+
+    /// Called before this key's artifact, which this store gave, goes to a loader. The guard is
+    /// dropped when the loader comes back, whatever it says: so a store can tell which artifact it
+    /// was that ended a process, and keep it from the next one. A store that does not watch loads
+    /// gives none, and that is what this does unless it is implemented.
+    fn loading(&self, key: &KernelKey) -> Option<Guard> {
+        let _ = key;
+        None
     }
 
     /// Keeps this artifact under this key; what was there is replaced in one step.
@@ -61,26 +70,26 @@ pub trait Store: Send + Sync + 'static {
 pub enum LookUp {
     /// The artifact, verified.
     Found(Artifact),
-    /// Nothing. While the lease is held, others wait for it.
-    Missing(Option<Lease>),
+    /// Nothing. While the lease is held, others wait for what the runtime makes.
+    Missing(Option<Guard>),
 }
 
-/// The task of making what a store lacks. Dropping it lets the others look again.
-#[must_use = "dropped at once, nobody waits for what is being made"]
-pub struct Lease {
+/// What a store holds on behalf of the runtime, until this is dropped.
+#[must_use = "dropped at once, it holds nothing"]
+pub struct Guard {
     _held: Box<dyn Send>,
 }
 
-impl Lease {
-    /// A lease that is released by dropping this.
+impl Guard {
+    /// A guard that holds this, and drops it with itself.
     pub fn new(held: impl Send + 'static) -> Self {
         Self { _held: Box::new(held) }
     }
 }
 
-impl fmt::Debug for Lease {
+impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").finish_non_exhaustive()
+        f.debug_struct("Guard").finish_non_exhaustive()
     }
 }
 

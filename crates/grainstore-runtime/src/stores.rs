@@ -8,7 +8,7 @@ use std::time::Duration;
 use grainstore::KernelKey;
 
 use crate::warning::Warnings;
-use crate::{Artifact, BuildFacts, Lease, LookUp, Store, StoreError, Warning};
+use crate::{Artifact, BuildFacts, Guard, LookUp, Store, StoreError, Warning};
 
 /// One store, and whether its first failure was told.
 pub(crate) struct Shelf {
@@ -21,7 +21,7 @@ pub(crate) struct Shelf {
 pub(crate) enum Found {
     Artifact(Artifact),
     /// Nothing; while the lease is held, others wait for this request.
-    Nothing(Option<Lease>),
+    Nothing(Option<Guard>),
     /// It failed, and is not asked again on behalf of this request.
     Failed,
 }
@@ -43,6 +43,11 @@ impl Shelf {
             Some(LookUp::Missing(lease)) => Found::Nothing(lease),
             None => Found::Failed,
         }
+    }
+
+    /// What tells the store that a loader is at work on this key's artifact.
+    pub(crate) fn loading(&self, key: &KernelKey, warnings: &Warnings) -> Option<Guard> {
+        self.attempt(warnings, |store| Ok(store.loading(key))).flatten()
     }
 
     pub(crate) fn put(

@@ -27,6 +27,8 @@ pub(crate) struct Listed {
     pub(crate) used: SystemTime,
     /// What it takes on disk.
     pub(crate) disk: u64,
+    /// How long it is.
+    pub(crate) length: u64,
 }
 
 /// How old a mark of use may become before a use renews it. It is what keeps warm starts from

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::{Listed, MARK_FOR, distance};
-use crate::Error;
+use crate::{Error, positioned};
 
 /// A folder that exists. Names are relative to it, as on Unix.
 #[derive(Debug)]
@@ -71,6 +71,11 @@ impl Folder {
         File::options().read(true).write(true).create(true).truncate(false).open(path)
     }
 
+    /// Writes over the beginning of a file that is shared and stays.
+    pub(crate) fn write_in_place(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        positioned::write(&self.open_or_create(name)?, bytes, 0)
+    }
+
     /// The same, to lengthen it: `NotFound` if it is missing.
     pub(crate) fn open_to_append(&self, name: &str) -> io::Result<File> {
         File::options().read(true).append(true).open(self.path.join(name))
@@ -119,7 +124,12 @@ impl Folder {
             let about = found.metadata().ok().filter(|about| !about.is_dir())?;
             let file = found.file_name().into_string().ok()?;
             let used = about.modified().ok()?;
-            Some(Listed { name: format!("{name}/{file}"), used, disk: disk(&about) })
+            Some(Listed {
+                name: format!("{name}/{file}"),
+                used,
+                disk: disk(&about),
+                length: about.len(),
+            })
         }))
     }
 }

@@ -14,8 +14,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::{Listed, MARK_FOR, distance, way};
-use crate::Error;
 use crate::trust::{Distrust, Place, Standing, judge};
+use crate::{Error, positioned};
 
 const OPEN_FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -140,6 +140,11 @@ impl Folder {
         Ok(rustix::fs::openat(&self.handle, name, SHARED_FILE, mode)?.into())
     }
 
+    /// Writes over the beginning of a file that is shared and stays.
+    pub(crate) fn write_in_place(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        positioned::write(&self.open_or_create(name)?, bytes, 0)
+    }
+
     /// The same, to lengthen it: `NotFound` if it is missing.
     pub(crate) fn open_to_append(&self, name: &str) -> io::Result<File> {
         let flags = SHARED_FILE.difference(OFlags::CREATE).union(OFlags::APPEND);
@@ -208,7 +213,13 @@ impl Folder {
             let stat =
                 rustix::fs::statat(&self.handle, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
             let is_folder = FileType::from_raw_mode(stat.st_mode).is_dir();
-            (!is_folder).then(|| Listed { name, used: modified(&stat), disk: disk(&stat) })
+            let listed = Listed {
+                name,
+                used: modified(&stat),
+                disk: disk(&stat),
+                length: stat.st_size as u64,
+            };
+            (!is_folder).then_some(listed)
         }))
     }
 

@@ -6,6 +6,9 @@
 //!             tmp/                  what is being written
 //!             locks                 locked byte by byte, never read as a whole
 //!             use                   its length says what the artifacts take on disk
+//!             figures               what all processes counted
+//!             loading/              a journal for each process that loads
+//!             crashed/              artifacts whose loading ended a process
 //! ```
 //!
 //! 256 folders keep each of them short where a store holds a hundred thousand artifacts.

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
+use super::ArtifactStore;
 use super::look_up::Found;
-use super::{ArtifactStore, statistics};
+use super::statistics::Figure;
 use crate::key::EntryKey;
 use crate::lock::{self, Lock, Place, Waited};
 use crate::{Error, Group};
@@ -88,10 +89,10 @@ impl ArtifactStore {
                 lock.note(SystemTime::now());
                 (Some(lock), waited)
             }
-            Waited::Without => (None, true),
+            Waited::TooLong | Waited::NoLocks => (None, false),
         };
-        if waited && lock.is_some() {
-            statistics::count(&self.shared.counters.waited);
+        if waited {
+            self.shared.counters.count(Figure::Waited);
         }
         // Between the look and the lock another may have put it and released the lock, also where
         // nobody waited.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use super::statistics::count;
+use super::statistics::Figure;
 use super::{ArtifactStore, layout};
 use crate::format::{self, MAX_FILE, Rejection};
 use crate::key::EntryKey;
@@ -26,7 +26,8 @@ impl ArtifactStore {
     ///
     /// # Errors
     /// [`Error::Untrusted`] if others could have changed the file, [`Error::Io`] if it is there
-    /// and can't be read. The next [`put`](Self::put) replaces the file in either case.
+    /// and can't be read: the next [`put`](Self::put) replaces the file in either case.
+    /// [`Error::Quarantined`] if [loading](Self::loading) it ended the process twice.
     pub fn get(&self, key: &impl EntryKey) -> Result<Option<Group>, Error> {
         Ok(match self.find(key)? {
             Found::Group(group) => Some(group),
@@ -45,6 +46,7 @@ impl ArtifactStore {
     /// What is there, counted nowhere: for those who look twice on behalf of one request.
     pub(super) fn look_up(&self, key: &impl EntryKey) -> Result<Found, Error> {
         let fingerprint = key.fingerprint();
+        self.check_quarantine(&fingerprint)?;
         let name = layout::file_name(&fingerprint);
         let now = SystemTime::now();
         let Some(file) = self.shared.folder.load().read(&name, MAX_FILE, Some(now))? else {
@@ -62,11 +64,15 @@ impl ArtifactStore {
     pub(super) fn counted(&self, outcome: Result<Found, Error>) -> Result<Found, Error> {
         let counters = &self.shared.counters;
         match &outcome {
-            Ok(Found::Group(_)) => count(&counters.hits),
-            Ok(Found::Nothing) => count(&counters.misses),
+            Ok(Found::Group(group)) => {
+                counters.count(Figure::Hits);
+                counters.add_time(Figure::Saved, group.compile_time());
+            }
+            Ok(Found::Nothing) => counters.count(Figure::Misses),
             Ok(Found::Rejected(rejection)) => counters.reject(rejection),
-            Err(_) => count(&counters.read_failures),
+            Err(_) => counters.count(Figure::ReadFailures),
         }
+        counters.carry_sometimes(&self.shared.folder.load());
         outcome
     }
 }

@@ -8,6 +8,7 @@ mod bound;
 mod estimate;
 mod layout;
 mod lease;
+mod loading;
 mod look_up;
 mod materialize;
 mod options;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 pub use lease::{Lease, LookUp};
+pub use loading::LoadMark;
 pub use look_up::Found;
 pub use options::{DEFAULT_LIMIT, Options};
 pub use prune::Pruned;
@@ -33,7 +35,8 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::key::EntryKey;
 use layout::VERSION_FOLDER;
-use statistics::Counters;
+use loading::Loading;
+use statistics::{Counters, Figure};
 
 /// Artifacts in a folder. Cheap to clone: clones share the open folder and the figures.
 ///
@@ -50,6 +53,13 @@ struct Shared {
     /// Opened again when somebody has deleted it. No lock, which a fork could find held.
     folder: ArcSwap<Folder>,
     counters: Counters,
+    loading: Loading,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.counters.carry_now(&self.folder.load());
+    }
 }
 
 impl ArtifactStore {
@@ -81,9 +91,11 @@ impl ArtifactStore {
         let path = std::path::absolute(path).map_err(Error::io("find", path))?;
         let folder = Folder::open(&path, VERSION_FOLDER)?;
         let counters = Counters::default();
-        statistics::add(&counters.swept, temporary::sweep(&folder));
+        counters.add(Figure::Swept, temporary::sweep(&folder));
+        let (loading, crashes) = Loading::examine(&folder);
+        counters.add(Figure::Crashes, crashes);
         let folder = ArcSwap::from_pointee(folder);
-        Ok(Self { shared: Arc::new(Shared { path, options, folder, counters }) })
+        Ok(Self { shared: Arc::new(Shared { path, options, folder, counters, loading }) })
     }
 
     /// The folder that the store was opened in.
@@ -98,7 +110,16 @@ impl ArtifactStore {
         self.shared.folder.load().path().join(layout::file_name(&key.fingerprint()))
     }
 
-    /// What this store has done since it was opened.
+    /// What all processes have done with this folder, since it was made. A process carries its own there now and then and at its
+    /// store's end; one that is killed takes up to a second of them with it.
+    #[must_use]
+    pub fn overall_statistics(&self) -> Statistics {
+        let folder = self.shared.folder.load();
+        self.shared.counters.carry_now(&folder);
+        statistics::overall(&folder)
+    }
+
+    /// What this store has done since it was opened, in this process.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.shared.counters.read()

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use super::bound::{Ages, Verdict};
 use super::layout::{self, VERSION_FOLDER};
-use super::{ArtifactStore, estimate, statistics, temporary};
+use super::statistics::Figure;
+use super::{ArtifactStore, estimate, temporary};
 use crate::Error;
 use crate::folder::{Folder, Listed};
 use crate::lock::{self, Attempt, Place, Waited};
@@ -46,7 +47,7 @@ impl ArtifactStore {
         // Held or not: where there are no locks, two that prune at once remove a little too much.
         let _lock = match lock::wait(&folder, Place::PRUNE, WAIT, |_| false) {
             Waited::Held { lock, .. } => Some(lock),
-            Waited::Without => None,
+            Waited::TooLong | Waited::NoLocks => None,
         };
         self.prune_locked(&folder, limit)
     }
@@ -71,7 +72,7 @@ impl ArtifactStore {
 
     fn prune_locked(&self, folder: &Folder, limit: u64) -> Result<Pruned, Error> {
         let swept = temporary::sweep(folder);
-        statistics::add(&self.shared.counters.swept, swept);
+        self.shared.counters.add(Figure::Swept, swept);
         let now = SystemTime::now();
         let earlier = earlier_versions(&self.shared.path);
         let all = || std::iter::once(folder).chain(&earlier);
@@ -111,7 +112,7 @@ impl ArtifactStore {
         }
         // What can't be removed is not tried again at every put.
         let _ = estimate::set(folder, pruned.kept_bytes.min(limit));
-        statistics::add(&self.shared.counters.pruned, pruned.removed);
+        self.shared.counters.add(Figure::Pruned, pruned.removed);
         match failure {
             Some(error) if pruned.kept_bytes > limit => Err(error),
             _ => Ok(pruned),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::prune::each_artifact;
-use super::{ArtifactStore, estimate, layout, statistics};
+use super::statistics::Figure;
+use super::{ArtifactStore, estimate, layout};
 use crate::folder::Listed;
 use crate::format::{self, Entry, MAX_FILE};
 use crate::{Error, Rejection};
@@ -99,11 +100,12 @@ impl ArtifactStore {
             let gone = folder.remove(&name).map_err(Error::io("remove", folder.path().join(&name)));
             removed += u64::from(gone?);
         }
-        statistics::add(&self.shared.counters.removed, removed);
+        self.shared.counters.add(Figure::Removed, removed);
         Ok(removed)
     }
 
-    /// Removes every artifact, and whatever else lies in their folders. Says how many files there
+    /// Removes every artifact, and whatever else lies in their folders, and forgets whose
+    /// [loading](Self::loading) ended a process. Says how many files there
     /// were.
     ///
     /// # Errors
@@ -118,7 +120,8 @@ impl ArtifactStore {
             Ok(())
         })?;
         let _ = estimate::set(&folder, 0);
-        statistics::add(&self.shared.counters.removed, removed);
+        self.forgive_all();
+        self.shared.counters.add(Figure::Removed, removed);
         Ok(removed)
     }
 }

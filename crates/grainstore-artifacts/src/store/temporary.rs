@@ -50,6 +50,11 @@ impl<'a> Temporary<'a> {
         }
     }
 
+    /// Its unfinished name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Gives the file its final name, in one step.
     pub(crate) fn commit(mut self, name: &str) -> io::Result<()> {
         let renamed = match self.folder.rename(&self.name, name) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::layout::VERSION_FOLDER;
 use super::look_up::Found;
-use super::statistics::count;
+use super::statistics::Figure;
 use super::temporary::Temporary;
 use super::{ArtifactStore, layout};
 use crate::folder::Folder;
@@ -38,7 +38,7 @@ impl ArtifactStore {
         loop {
             let how = match self.look_up(key)? {
                 Found::Group(found) => {
-                    count(&self.shared.counters.hits);
+                    self.shared.counters.count(Figure::Hits);
                     return Ok(Some(found));
                 }
                 Found::Nothing => How::IfAbsent,
@@ -75,17 +75,19 @@ impl ArtifactStore {
         folder.mark(&name).map_err(Error::io("mark", folder.path().join(&name)))
     }
 
-    /// Removes the artifact of this key. Says whether there was one.
+    /// Removes the artifact of this key, and forgets that [loading](Self::loading) it ended a
+    /// process. Says whether there was one.
     ///
     /// # Errors
     /// [`Error::Io`] if it is there and can't be removed.
     pub fn remove(&self, key: &impl EntryKey) -> Result<bool, Error> {
         let folder = self.shared.folder.load();
+        self.forgive(&key.fingerprint());
         let name = layout::file_name(&key.fingerprint());
         let removed =
             folder.remove(&name).map_err(Error::io("remove", folder.path().join(&name)))?;
         if removed {
-            count(&self.shared.counters.removed);
+            self.shared.counters.count(Figure::Removed);
         }
         Ok(removed)
     }
@@ -94,9 +96,12 @@ impl ArtifactStore {
         let written = self.write(key, group, how);
         let counters = &self.shared.counters;
         match &written {
-            Ok(()) => count(&counters.writes),
+            Ok(()) => {
+                counters.count(Figure::Writes);
+                counters.add_time(Figure::CompileTime, group.compile_time());
+            }
             Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(_) => count(&counters.write_failures),
+            Err(_) => counters.count(Figure::WriteFailures),
         }
         written
     }
@@ -117,6 +122,7 @@ impl ArtifactStore {
         };
         result.map_err(Error::io("write", folder.path().join(&name)))?;
         self.written(&folder, file.len() as u64);
+        self.shared.counters.carry_sometimes(&folder);
         Ok(())
     }
 }

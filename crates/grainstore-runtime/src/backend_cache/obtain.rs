@@ -9,7 +9,7 @@ use super::BackendCache;
 use crate::activity::Gate;
 use crate::stores::{Found, Shelf};
 use crate::{
-    Artifact, Backend, BackendError, BuildFacts, Device, KernelSpec, Lease, Loaded, Origin,
+    Artifact, Backend, BackendError, BuildFacts, Device, Guard, KernelSpec, Loaded, Origin,
     RuntimeError, Warning,
 };
 
@@ -74,7 +74,7 @@ impl<B: Backend> BackendCache<B> {
         key: &KernelKey,
         spec: &KernelSpec,
         wants: &mut [Want],
-        leases: &mut Vec<Lease>,
+        leases: &mut Vec<Guard>,
     ) -> Result<Option<FromStore<B>>, RuntimeError> {
         let door = &self.inner.door;
         let shelves = &self.inner.settings.shelves;
@@ -92,7 +92,10 @@ impl<B: Backend> BackendCache<B> {
                     continue;
                 }
             };
-            match door.backend.load(&device.id(), spec, &artifact) {
+            let loading = shelf.loading(key, warnings);
+            let outcome = door.backend.load(&device.id(), spec, &artifact);
+            drop(loading);
+            match outcome {
                 Ok(module) => {
                     let loaded = Loaded::new(module, Arc::clone(device.life()));
                     let facts = BuildFacts::default();

@@ -78,13 +78,18 @@ fn what_is_found_far_is_written_near() {
 }
 
 #[test]
-fn a4_a_lease_is_held_until_what_was_missing_has_been_put() {
+fn a4_r6_a_lease_is_held_until_the_put_and_a_loader_at_work_is_told() {
     let fake = Fake::new();
     let (near, far) = (FakeStore::leasing("disk"), FakeStore::shared("remote"));
     let (runtime, _) = runtime(&fake, &[&near, &far]);
     let saxpy = spec("saxpy");
     assert_eq!(origin(&runtime, &saxpy), "compiled");
     assert_eq!(near.take_calls(), ["get", "put", "release"]);
+
+    // A loader is at work, and comes back.
+    runtime.clear().unwrap().wait().unwrap();
+    assert_eq!(origin(&runtime, &saxpy), "disk");
+    assert_eq!(near.take_calls(), ["get", "loading", "loaded"]);
 
     // What is found farther away is worth waiting for as well.
     runtime.clear().unwrap().wait().unwrap();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use grainstore::{Fingerprint, KernelKey};
-use grainstore_runtime::{Artifact, BuildFacts, Lease, LookUp, Store, StoreError};
+use grainstore_runtime::{Artifact, BuildFacts, Guard, LookUp, Store, StoreError};
 
 use super::lock;
 
@@ -19,7 +19,7 @@ struct Inner {
     name: String,
     /// Others share it: it discards nothing.
     shared: bool,
-    /// It gives leases, and notes as a call that one was dropped.
+    /// It gives leases and watches loads, and notes their ends as calls.
     leasing: bool,
     state: Mutex<State>,
 }
@@ -102,11 +102,11 @@ impl FakeStore {
     }
 }
 
-struct NotesItsEnd(FakeStore);
+struct NotesItsEnd(FakeStore, &'static str);
 
 impl Drop for NotesItsEnd {
     fn drop(&mut self) {
-        lock(&self.0.inner.state).calls.push("release");
+        lock(&self.0.inner.state).calls.push(self.1);
     }
 }
 
@@ -124,9 +124,16 @@ impl Store for FakeStore {
         Ok(match self.get(key)? {
             Some(artifact) => LookUp::Found(artifact),
             None if self.inner.leasing => {
-                LookUp::Missing(Some(Lease::new(NotesItsEnd(self.clone()))))
+                LookUp::Missing(Some(Guard::new(NotesItsEnd(self.clone(), "release"))))
             }
             None => LookUp::Missing(None),
+        })
+    }
+
+    fn loading(&self, _: &KernelKey) -> Option<Guard> {
+        self.inner.leasing.then(|| {
+            lock(&self.inner.state).calls.push("loading");
+            Guard::new(NotesItsEnd(self.clone(), "loaded"))
         })
     }
 

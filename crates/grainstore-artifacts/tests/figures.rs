@@ -1,0 +1,61 @@
+//! The figures over all processes.
+#![allow(clippy::expect_used, reason = "a test that can't set its scene should fail")]
+
+mod common;
+
+use std::fs;
+use std::time::Duration;
+
+use grainstore_artifacts::ArtifactStore;
+
+use common::{group, key};
+
+#[test]
+fn figures_are_added_up_over_everybody_who_had_the_store_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || ArtifactStore::open(folder.path()).unwrap();
+    for number in 0..3 {
+        // One after the other, as processes would.
+        let store = open();
+        assert_eq!(store.statistics().hits, 0);
+        assert_eq!(store.get(&key(number)).unwrap(), None);
+        store.put(&key(number), &group()).unwrap();
+        store.get(&key(number)).unwrap().unwrap();
+        fs::write(store.file(&key(number)), "broken").unwrap();
+        assert_eq!(store.get(&key(number)).unwrap(), None);
+    }
+    let overall = open().overall_statistics();
+    assert_eq!((overall.hits, overall.misses, overall.writes), (3, 6, 3));
+    assert_eq!(overall.rejected, [("not-an-artifact", 3)]);
+    assert_eq!(overall.saved, Duration::from_millis(90));
+    assert_eq!(overall.compile_time, Duration::from_millis(90));
+}
+
+#[test]
+fn those_who_have_it_open_at_once_lose_nothing_of_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    let store = ArtifactStore::open(folder.path()).unwrap();
+                    assert_eq!(store.get(&key(0)).unwrap(), None);
+                }
+            });
+        }
+    });
+    let overall = ArtifactStore::open(folder.path()).unwrap().overall_statistics();
+    assert_eq!(overall.misses, 160);
+}
+
+#[test]
+fn a_broken_file_of_figures_is_only_wrong_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ArtifactStore::open(folder.path()).unwrap();
+    store.put(&key(0), &group()).unwrap();
+    for broken in [&b""[..], b"short", &[0xff; 5000]] {
+        fs::write(folder.path().join("v0/figures"), broken).unwrap();
+        store.get(&key(0)).unwrap().unwrap();
+        let _ = store.overall_statistics();
+    }
+}
