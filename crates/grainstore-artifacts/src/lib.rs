@@ -64,7 +64,7 @@ mod trust;
 
 pub use error::Error;
 pub use foreign::{ForeignKey, NamespaceError};
-pub use format::{Entry, Fields, Rejection, VERSION, encode, parse};
+pub use format::{Entry, Fields, Rejection, Signature, VERSION, encode, parse};
 pub use group::{Group, MAX_MEMBERS, MAX_METADATA, MAX_NAME, Member, Refusal};
 pub use key::EntryKey;
 pub use location::{VARIABLE, default_folder};

@@ -105,7 +105,7 @@ fn a10_of_many_that_put_if_absent_one_does_and_all_agree() {
         assert_eq!(winners, [kept.binary()[0]]);
         assert!(outcomes.iter().flat_map(|(_, found)| found).all(|found| *found == kept));
     }
-    assert_eq!(fs::read_dir(folder.path().join("v0/tmp")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.path().join("v1/tmp")).unwrap().count(), 0);
 }
 
 #[test]

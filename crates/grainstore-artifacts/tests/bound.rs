@@ -37,7 +37,7 @@ fn of_size(kib: usize) -> Group {
 fn on_disk(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let mut total = 0;
-    for folder in fs::read_dir(folder.join("v0")).expect("a store").flatten() {
+    for folder in fs::read_dir(folder.join("v1")).expect("a store").flatten() {
         if folder.file_name().len() == 2 {
             let files = fs::read_dir(folder.path()).expect("a folder");
             total += files
@@ -203,5 +203,5 @@ fn a3_many_that_write_read_and_prune_at_once_stay_whole_and_bounded() {
     let store = Options::new().limit(limit).open(folder.path()).unwrap();
     store.prune(limit).unwrap();
     assert!(on_disk(folder.path()) <= limit);
-    assert_eq!(fs::read_dir(folder.path().join("v0/tmp")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.path().join("v1/tmp")).unwrap().count(), 0);
 }

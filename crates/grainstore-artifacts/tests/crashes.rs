@@ -58,7 +58,7 @@ fn stored(folder: &Path) -> ArtifactStore {
 }
 
 fn journals(folder: &Path) -> usize {
-    fs::read_dir(folder.join("v0/loading")).map_or(0, Iterator::count)
+    fs::read_dir(folder.join("v1/loading")).map_or(0, Iterator::count)
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn r6_many_loads_at_once_are_noted_and_those_beyond_are_not_watched() {
 fn r6_where_nothing_can_be_noted_loads_are_not_watched() {
     let folder = tempfile::tempdir().unwrap();
     let store = stored(folder.path());
-    fs::write(folder.path().join("v0/loading"), "in the way").unwrap();
+    fs::write(folder.path().join("v1/loading"), "in the way").unwrap();
     assert!(store.loading(&key(0)).is_none());
     assert!(ArtifactStore::open(folder.path()).unwrap().get(&key(0)).unwrap().is_some());
 }

@@ -37,11 +37,12 @@ fn by_hand(
     header.extend((members.len() as u32).to_le_bytes());
     for (name, bytes) in members {
         header.extend(text(name));
+        header.extend([0; 4]); // as they are
         header.extend((bytes.len() as u64).to_le_bytes());
     }
 
     let mut file = vec![0x89, 0x47, 0x52, 0x4e, 0x0d, 0x0a, 0x1a, 0x0a];
-    file.extend([0; 4]); // version
+    file.extend([1, 0, 0, 0]); // version
     file.extend([0; 4]); // length of the header: below
     file.extend([0; 8]); // length of the file: below
     file.extend(fingerprint);

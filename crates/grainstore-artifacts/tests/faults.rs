@@ -67,7 +67,7 @@ fn kind(error: &Error) -> ErrorKind {
 
 /// Files beside the artifacts: what a failed put must not leave.
 fn unfinished(store: &Path) -> usize {
-    fs::read_dir(store.join("v0/tmp")).map_or(0, Iterator::count)
+    fs::read_dir(store.join("v1/tmp")).map_or(0, Iterator::count)
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a5_a_disk_that_is_full_fails_puts_and_keeps_what_is_there() {
 
 #[test]
 fn a5_a_disk_without_inodes_fails_puts_and_keeps_what_is_there() {
-    // The root, `v0`, `tmp`, two folders of artifacts and two artifacts.
+    // The root, `v1`, `tmp`, two folders of artifacts and two artifacts.
     let Some(disk) = Mount::new("nr_inodes=8,mode=0700") else { return };
     let store = ArtifactStore::open(disk.path()).unwrap();
     store.put(&key(0), &group()).unwrap();
@@ -135,7 +135,7 @@ fn a5_a_folder_that_may_not_be_written_serves_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let store = ArtifactStore::open(folder.path()).unwrap();
     store.put(&key(0), &group()).unwrap();
-    let temporary = folder.path().join("v0/tmp");
+    let temporary = folder.path().join("v1/tmp");
     fs::set_permissions(&temporary, fs::Permissions::from_mode(0o500)).unwrap();
     if rustix::process::geteuid().is_root() {
         // Permissions do not bind root: another kind of no, which does.

@@ -54,7 +54,7 @@ fn a_broken_file_of_figures_is_only_wrong_figures() {
     let store = ArtifactStore::open(folder.path()).unwrap();
     store.put(&key(0), &group()).unwrap();
     for broken in [&b""[..], b"short", &[0xff; 5000]] {
-        fs::write(folder.path().join("v0/figures"), broken).unwrap();
+        fs::write(folder.path().join("v1/figures"), broken).unwrap();
         store.get(&key(0)).unwrap().unwrap();
         let _ = store.overall_statistics();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use grainstore::{KernelKey, KernelKeyBuilder};
-use grainstore_artifacts::{Group, MAX_METADATA, Refusal, Rejection, encode, parse};
+use grainstore_artifacts::{Group, MAX_METADATA, Refusal, Rejection, Signature, encode, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -135,9 +135,9 @@ fn a2_nuls_over_any_tail_are_rejected() {
 #[test]
 fn a2_another_version_and_another_key_are_told_apart() {
     let mut other = file();
-    other[8] = 1;
+    other[8] = 2;
     reseal(&mut other);
-    assert_eq!(rejection(other), Rejection::Version { found: 1 });
+    assert_eq!(rejection(other), Rejection::Version { found: 2 });
     let found = key(1).fingerprint();
     let renamed = encode(&key(1), &group()).unwrap();
     assert_eq!(rejection(renamed), Rejection::Fingerprint { found });
@@ -145,11 +145,44 @@ fn a2_another_version_and_another_key_are_told_apart() {
 
 #[test]
 fn a2_a_signature_of_an_unknown_kind_is_rejected() {
-    let mut file = file();
+    let file = file();
     let at = file.len() - TRAILER;
-    file[at] = 1;
-    reseal(&mut file);
-    assert_eq!(rejection(file), Rejection::Signature);
+    for (offset, byte) in [(0, 2), (4, 1), (8, 1), (103, 1)] {
+        let mut file = file.clone();
+        file[at + offset] = byte;
+        reseal(&mut file);
+        assert_eq!(rejection(file), Rejection::Signature, "{offset}");
+    }
+}
+
+#[test]
+fn a1_a_signature_goes_in_afterwards_and_changes_nothing_else() {
+    let file = Bytes::from(file());
+    let unsigned = parse(&file, None).unwrap();
+    assert_eq!(unsigned.signature(), None);
+    let first = Signature { public_key: [1; 32], signature: [2; 64] };
+    let other = Signature { public_key: [3; 32], signature: [4; 64] };
+    let signed = first.put_into(&file).unwrap();
+    let resigned = other.put_into(&signed).unwrap();
+    for (file, signature) in [(&signed, first), (&resigned, other)] {
+        let entry = parse(file, Some(&key(0).fingerprint())).unwrap();
+        assert_eq!(entry.signature(), Some(&signature));
+        assert_eq!(entry.content_digest(), unsigned.content_digest());
+        assert_eq!(entry.group(), &group());
+    }
+    // The seal covers it.
+    let mut flipped = signed.to_vec();
+    flipped[file.len() - TRAILER + 50] ^= 1;
+    assert_eq!(rejection(flipped), Rejection::Digest);
+    assert_eq!(first.put_into(&file.slice(1..)), Err(Rejection::NotAnArtifact));
+}
+
+#[test]
+fn a1_a_compression_of_an_unknown_kind_is_rejected() {
+    let name = b"\x09\0\0\0kernel.so";
+    let with_kind = |kind: u8| [&name[..], &[kind, 0, 0, 0]].concat();
+    let rejection = rejection(forged(&with_kind(0), &with_kind(1)));
+    assert_eq!(rejection, Rejection::Malformed { part: "kind of compression" });
 }
 
 #[test]
@@ -160,7 +193,7 @@ fn a2_empty_groups_and_binaries_are_refused_at_both_ends() {
 
     // By a forger: the file of a group whose binary has no bytes, and of one with no members.
     let name = b"\x09\0\0\0kernel.so";
-    let with_length = |length: u8| [&name[..], &[length, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let with_length = |length: u8| [&name[..], &[0, 0, 0, 0, length, 0, 0, 0, 0, 0, 0, 0]].concat();
     let mut file = forged(&with_length(7), &with_length(0));
     let header = u32::from_le_bytes([file[12], file[13], file[14], file[15]]) as usize;
     file.drain(header..header + 16);

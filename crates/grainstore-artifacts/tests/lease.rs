@@ -182,7 +182,7 @@ fn a4_without_locks_everything_works_only_less_shared() {
     let store = ArtifactStore::open(folder.path()).unwrap();
     // Nothing can be locked, as on a file system that has no locks.
     for name in ["locks", "lock"] {
-        fs::create_dir(folder.path().join("v0").join(name)).unwrap();
+        fs::create_dir(folder.path().join("v1").join(name)).unwrap();
     }
     for _ in 0..2 {
         assert!(!lease(&store, 0, FOR_EVER).is_exclusive());

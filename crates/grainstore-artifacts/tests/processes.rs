@@ -93,7 +93,7 @@ fn a1_threads_that_write_one_key_at_once_leave_one_of_them() {
     });
     assert_eq!(store.statistics().writes, u64::from(THREADS) * PUTS as u64);
     assert_eq!(store.statistics().rejected, []);
-    assert_eq!(fs::read_dir(folder.path().join("v0/tmp")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.path().join("v1/tmp")).unwrap().count(), 0);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a1_processes_that_write_one_key_at_once_leave_one_of_them() {
     }
     let store = ArtifactStore::open(folder.path()).unwrap();
     assert!((0..KEYS).all(|number| read_whole(&store, number).is_some()));
-    assert_eq!(fs::read_dir(folder.path().join("v0/tmp")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.path().join("v1/tmp")).unwrap().count(), 0);
 }
 
 #[test]
@@ -135,6 +135,6 @@ fn a7_a_writer_killed_at_any_instant_loses_nothing_and_breaks_nothing() {
         }
     }
     assert_eq!(store.statistics().rejected, []);
-    let unfinished = fs::read_dir(folder.path().join("v0/tmp")).unwrap().count();
+    let unfinished = fs::read_dir(folder.path().join("v1/tmp")).unwrap().count();
     eprintln!("60 kills left {unfinished} unfinished files");
 }

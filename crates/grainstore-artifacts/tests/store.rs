@@ -20,7 +20,7 @@ fn files_in(folder: &Path) -> Vec<String> {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 ahead.push(path);
-            } else if !path.ends_with("v0/use") && !path.ends_with("v0/locks") {
+            } else if !path.ends_with("v1/use") && !path.ends_with("v1/locks") {
                 found.push(path.to_str().expect("UTF-8").to_owned());
             }
         }
@@ -47,7 +47,7 @@ fn a1_what_is_put_is_got_also_by_the_next_process_to_open_it() {
     assert_eq!(again.get(&key(0)).unwrap(), Some(group()));
 
     let name = key(0).fingerprint().to_string();
-    let file = folder.path().join("v0").join(&name[..2]).join(name + ".grain");
+    let file = folder.path().join("v1").join(&name[..2]).join(name + ".grain");
     assert_eq!(store.file(&key(0)), file);
     assert_eq!(files_in(folder.path()), [file.to_str().unwrap()], "and no temporary file");
 }
@@ -151,7 +151,7 @@ fn a5_single_folders_deleted_in_use_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = ArtifactStore::open(folder.path()).unwrap();
     store.put(&key(0), &group()).unwrap();
-    fs::remove_dir_all(folder.path().join("v0/tmp")).unwrap();
+    fs::remove_dir_all(folder.path().join("v1/tmp")).unwrap();
     fs::remove_dir_all(store.file(&key(0)).parent().unwrap()).unwrap();
     store.put(&key(0), &group()).unwrap();
     assert_eq!(store.get(&key(0)).unwrap(), Some(group()));
@@ -163,7 +163,7 @@ fn a5_old_unfinished_files_are_swept_at_the_next_open_and_new_ones_are_not() {
     let store = ArtifactStore::open(folder.path()).unwrap();
     store.put(&key(0), &group()).unwrap();
     let unfinished = |name: &str, hours: i64| {
-        let path = folder.path().join("v0/tmp").join(name);
+        let path = folder.path().join("v1/tmp").join(name);
         let file = fs::File::create(&path).unwrap();
         let distance = Duration::from_secs(hours.unsigned_abs() * 3600);
         let now = SystemTime::now();

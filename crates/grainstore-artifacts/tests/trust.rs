@@ -62,7 +62,7 @@ fn a6_what_is_made_is_private() {
     let file = store.file(&key(0));
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!(mode(&file), 0o600);
-    let folders = [&folder, &folder.join("v0"), &folder.join("v0/tmp"), file.parent().unwrap()];
+    let folders = [&folder, &folder.join("v1"), &folder.join("v1/tmp"), file.parent().unwrap()];
     for folder in folders {
         assert_eq!(mode(folder), 0o700, "{}", folder.display());
     }
@@ -72,7 +72,7 @@ fn a6_what_is_made_is_private() {
 fn a6_folders_on_the_way_are_made_private() {
     let above = tempfile::tempdir().unwrap();
     ArtifactStore::open(above.path().join("a/b/c")).unwrap();
-    for folder in ["a", "a/b", "a/b/c", "a/b/c/v0"] {
+    for folder in ["a", "a/b", "a/b/c", "a/b/c/v1"] {
         let mode = fs::metadata(above.path().join(folder)).unwrap().mode();
         assert_eq!(mode & 0o7777, 0o700, "{folder}");
     }
@@ -83,7 +83,7 @@ fn a6_what_others_may_write_is_not_loaded_and_the_error_says_what_to_do() {
     let (above, folder) = stored();
     let file = ArtifactStore::open(&folder).unwrap().file(&key(0));
     let shard = file.parent().unwrap();
-    let version = folder.join("v0");
+    let version = folder.join("v1");
     for path in [above.path(), &folder, &version, shard, &file] {
         let mode = fs::metadata(path).unwrap().mode() & 0o7777;
         for bits in [0o020, 0o002, 0o022] {
@@ -111,7 +111,7 @@ fn a6_others_may_read_and_a_sticky_folder_above_may_be_shared() {
     // Above it, not itself: in a shared folder anybody could make the files of keys yet to come.
     set_mode(&folder, 0o1777);
     assert_eq!(distrusted(&folder), (folder.clone(), Distrust::Writable { mode: 0o1777 }));
-    let roundabout = folder.join("v0/..");
+    let roundabout = folder.join("v1/..");
     assert_eq!(distrusted(&roundabout), (folder, Distrust::Writable { mode: 0o1777 }));
 }
 
@@ -119,7 +119,7 @@ fn a6_others_may_read_and_a_sticky_folder_above_may_be_shared() {
 fn a6_a_folder_that_became_shared_while_open_is_not_read() {
     let (_above, folder) = stored();
     let store = ArtifactStore::open(&folder).unwrap();
-    set_mode(&folder.join("v0"), 0o777);
+    set_mode(&folder.join("v1"), 0o777);
     let got = store.get(&key(0));
     assert!(matches!(got, Err(Error::Untrusted { .. })), "{got:?}");
     assert_eq!(store.statistics().read_failures, 1);
@@ -128,7 +128,7 @@ fn a6_a_folder_that_became_shared_while_open_is_not_read() {
 #[test]
 fn a6_a_shared_folder_is_not_opened_and_so_not_written_either() {
     let (_above, folder) = stored();
-    for path in [folder.join("v0"), folder.clone()] {
+    for path in [folder.join("v1"), folder.clone()] {
         set_mode(&path, 0o770);
         let opened = ArtifactStore::open(&folder);
         assert!(matches!(opened, Err(Error::Untrusted { .. })), "{opened:?}");
@@ -152,7 +152,7 @@ fn a6_links_in_the_store_are_refused() {
     let file = ArtifactStore::open(&folder).unwrap().file(&key(0));
     let elsewhere = above.path().join("elsewhere");
     let shard = file.parent().unwrap();
-    for path in [&file, shard, &folder.join("v0")] {
+    for path in [&file, shard, &folder.join("v1")] {
         fs::rename(path, &elsewhere).unwrap();
         symlink(&elsewhere, path).unwrap();
         let (found, why) = distrusted(&folder);
@@ -213,7 +213,7 @@ fn a6_what_belongs_to_somebody_else_is_not_loaded() {
     let shard = file.parent().unwrap();
     let link = above.path().join("link");
     symlink(&folder, &link).unwrap();
-    for path in [above.path(), &folder, &folder.join("v0"), shard, &file] {
+    for path in [above.path(), &folder, &folder.join("v1"), shard, &file] {
         chown(path, Some(STRANGER), None).unwrap();
         let (found, why) = distrusted(&folder);
         assert_eq!(found, path);

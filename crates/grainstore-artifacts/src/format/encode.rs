@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{FIXED, MAGIC, MAX_FILE, SIGNATURE, TRAILER, UNKNOWN_TIME, VERSION, aligned, seal};
+use super::{
+    FIXED, MAGIC, MAX_FILE, PLAIN, SIGNATURE, TRAILER, UNKNOWN_TIME, VERSION, aligned,
+    content_digest, seal,
+};
 use crate::key::EntryKey;
 use crate::{Group, MAX_METADATA, Refusal};
 
@@ -51,7 +54,7 @@ pub fn encode(key: &impl EntryKey, group: &Group) -> Result<Bytes, Refusal> {
         pad(&mut file);
     }
     let signature = [0; SIGNATURE];
-    let seal = seal(&file, &signature);
+    let seal = seal(&content_digest(&file), &signature);
     file.extend_from_slice(&signature);
     file.extend_from_slice(&seal);
     debug_assert_eq!(file.len() as u64, length);
@@ -75,6 +78,7 @@ fn variable_header(key: &impl EntryKey, group: &Group, metadata: &str) -> Result
     count(&mut header, group.members().len())?;
     for member in group.members() {
         text(&mut header, &member.name)?;
+        header.extend_from_slice(&PLAIN.to_le_bytes());
         header.extend_from_slice(&(member.bytes.len() as u64).to_le_bytes());
     }
     Ok(header)

@@ -11,8 +11,8 @@ use grainstore::Fingerprint;
 
 use super::cursor::Cursor;
 use super::{
-    FIXED, MAGIC, MAX_FILE, Rejection, SEAL, SIGNATURE, TRAILER, UNKNOWN_TIME, VERSION, aligned,
-    seal,
+    FIXED, MAGIC, MAX_FILE, PLAIN, Rejection, SEAL, SIGNATURE, Signature, TRAILER, UNKNOWN_TIME,
+    VERSION, aligned, content_digest, seal,
 };
 use crate::{Group, MAX_MEMBERS, MAX_METADATA, Refusal};
 
@@ -20,6 +20,8 @@ use crate::{Group, MAX_MEMBERS, MAX_METADATA, Refusal};
 #[derive(Clone, Debug)]
 pub struct Entry {
     fingerprint: Fingerprint,
+    content_digest: [u8; SEAL],
+    signature: Option<Signature>,
     namespace: String,
     /// The framed names and values; whole and UTF-8, as `parse` has seen.
     fields: Bytes,
@@ -31,6 +33,18 @@ impl Entry {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// The BLAKE3 digest of all that the file says, but for the signature, which is made over it.
+    #[must_use]
+    pub fn content_digest(&self) -> &[u8; SEAL] {
+        &self.content_digest
+    }
+
+    /// The signature, if the file has one. Nobody has checked it.
+    #[must_use]
+    pub fn signature(&self) -> Option<&Signature> {
+        self.signature.as_ref()
     }
 
     /// The namespace of its key.
@@ -81,21 +95,27 @@ impl<'a> Iterator for Fields<'a> {
 /// # Errors
 /// The first thing that is wrong with it.
 pub fn parse(file: &Bytes, fingerprint: Option<&Fingerprint>) -> Result<Entry, Rejection> {
-    let found = check_envelope(file)?;
+    let (found, content_digest) = check_envelope(file)?;
     if let Some(wanted) = fingerprint
         && *wanted != found
     {
         return Err(Rejection::Fingerprint { found });
     }
     let (content, trailer) = file.split_at(file.len() - TRAILER);
-    if trailer[..SIGNATURE] != [0; SIGNATURE] {
-        return Err(Rejection::Signature);
-    }
-    parse_content(file, content, found)
+    let signature = Signature::read(&trailer[..SIGNATURE])?;
+    parse_content(file, content, Head { fingerprint: found, content_digest, signature })
 }
 
-/// Whether this is a whole file of this version. Gives the fingerprint that it carries.
-fn check_envelope(file: &[u8]) -> Result<Fingerprint, Rejection> {
+/// What is known of a file before its content is looked at.
+struct Head {
+    fingerprint: Fingerprint,
+    content_digest: [u8; SEAL],
+    signature: Option<Signature>,
+}
+
+/// Whether this is a whole file of this version. Gives the fingerprint that it carries, and the
+/// digest of its content.
+fn check_envelope(file: &[u8]) -> Result<(Fingerprint, [u8; SEAL]), Rejection> {
     if file.is_empty() {
         return Err(Rejection::Empty);
     }
@@ -121,18 +141,15 @@ fn check_envelope(file: &[u8]) -> Result<Fingerprint, Rejection> {
     }
     let (signed, stored) = file.split_at(file.len() - SEAL);
     let (content, signature) = signed.split_at(signed.len() - SIGNATURE);
-    if seal(content, signature) != *stored {
+    let content_digest = content_digest(content);
+    if seal(&content_digest, signature) != *stored {
         return Err(Rejection::Digest);
     }
-    Ok(Fingerprint::from_bytes(fingerprint))
+    Ok((Fingerprint::from_bytes(fingerprint), content_digest))
 }
 
 /// Interprets what the seal covers. `content` is the part of `file` before its trailer.
-fn parse_content(
-    file: &Bytes,
-    content: &[u8],
-    fingerprint: Fingerprint,
-) -> Result<Entry, Rejection> {
+fn parse_content(file: &Bytes, content: &[u8], head: Head) -> Result<Entry, Rejection> {
     let malformed = |part| move || Rejection::Malformed { part };
     let mut fixed = Cursor::new(&content[MAGIC.len() + 4..FIXED]);
     let header_length = fixed.u32().and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
@@ -167,6 +184,9 @@ fn parse_content(
     let mut begin = header_length;
     for _ in 0..count {
         let name = text(&mut cursor).ok_or_else(malformed("table of members"))?;
+        if cursor.u32().ok_or_else(malformed("table of members"))? != PLAIN {
+            return Err(malformed("kind of compression")());
+        }
         let end = cursor
             .u64()
             .and_then(|length| usize::try_from(length).ok())
@@ -183,8 +203,11 @@ fn parse_content(
         return Err(malformed("padding")());
     }
     group.check().map_err(Rejection::Refused)?;
+    let Head { fingerprint, content_digest, signature } = head;
     Ok(Entry {
         fingerprint,
+        content_digest,
+        signature,
         namespace: namespace.to_owned(),
         fields: file.slice_ref(fields),
         group,

@@ -1,7 +1,7 @@
 //! What lies where in the store's folder.
 //!
 //! ```text
-//! <folder>/v0/                      the format's version, also inside a custom folder
+//! <folder>/v1/                      the format's version, also inside a custom folder
 //!             ab/abcd….grain        an artifact: all 64 hex digits of its key's fingerprint
 //!             tmp/                  what is being written
 //!             locks                 locked byte by byte, never read as a whole
@@ -16,7 +16,7 @@
 use grainstore::Fingerprint;
 
 /// The folder of this version of the format: other versions keep out of each other's way.
-pub(crate) const VERSION_FOLDER: &str = "v0";
+pub(crate) const VERSION_FOLDER: &str = "v1";
 /// The folder of unfinished files. On the same file system as the rest, so that renaming works; a
 /// single one, so that sweeping it scans nothing else.
 pub(crate) const TEMPORARY_FOLDER: &str = "tmp";

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a1_a_name_that_is_taken_is_passed_over() {
         let place = tempfile::tempdir().unwrap();
-        let folder = Folder::open(place.path(), "v0").unwrap();
+        let folder = Folder::open(place.path(), "v1").unwrap();
         folder.make_folder(TEMPORARY_FOLDER).unwrap();
         // Whoever has our host name, process number and luck: the next names are all theirs.
         let name = unique_name();
@@ -165,7 +165,7 @@ mod tests {
         }
         Temporary::write(&folder, b"ours").unwrap().commit("ab/ours").unwrap();
         for name in &theirs {
-            assert!(std::fs::read(place.path().join("v0").join(name)).unwrap().is_empty());
+            assert!(std::fs::read(place.path().join("v1").join(name)).unwrap().is_empty());
         }
     }
 }
