@@ -35,7 +35,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// Has the caches above release what they have retired. Whether some of it is left that nobody
     /// pins, so that it is worth asking again.
     pub(crate) fn reap_borrowers(&self) -> bool {
-        self.live_borrowers().iter().fold(false, |left, borrower| borrower.reap_retired() || left)
+        // All of them, also when the first has something left.
+        self.live_borrowers().iter().filter(|borrower| borrower.reap_retired()).count() > 0
     }
 
     fn live_borrowers(&self) -> Vec<Arc<dyn Borrower>> {
