@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use grainstore::{Error, Ownership};
 use loom::thread;
@@ -96,6 +97,40 @@ fn two_misses_and_one_question() {
         drop(world.ask(&cache, 3));
         other.join().unwrap();
         world.ask(&cache, 4).unwrap();
+        world.end(cache);
+    });
+}
+
+/// Whoever only looks for room holds a value for a moment; who needs its place waits for that.
+#[test]
+fn a_miss_against_a_look_for_room() {
+    explore("a miss against a look for room", None, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        drop(world.ask(&cache, 1));
+        let other = thread::spawn({
+            let cache = cache.clone();
+            move || cache.wait_for_room(Duration::ZERO)
+        });
+        world.ask(&cache, 2).unwrap();
+        other.join().unwrap();
+        world.end(cache);
+    });
+}
+
+/// The same of who makes room for a weight.
+#[test]
+fn a_miss_against_a_fit() {
+    explore("a miss against a value that makes room for its weight", 3, || {
+        let world = World::default();
+        let cache = world.builder(2).weigher(|_, _| 1).max_weight(1).build().unwrap();
+        drop(world.ask(&cache, 1));
+        let other = thread::spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 2).unwrap())
+        });
+        drop(world.ask(&cache, 3));
+        other.join().unwrap();
         world.end(cache);
     });
 }

@@ -109,10 +109,9 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 
     /// What was asked about the entry is decided, in this hold of the lock.
     pub(crate) fn end_ask(&self, ledger: &mut Locked<'_>, index: u32) {
-        if self.config.idle.is_some() {
-            ledger.asks.retain(|&(asked, _)| asked != index);
-            self.note_change(ledger);
-        }
+        ledger.asks.retain(|&(asked, _)| asked != index);
+        // Also where there was nothing to ask: another search may have met the hold, and sleep.
+        self.note_change(ledger);
     }
 
     /// Takes the value out and hands it to the release callback. The caller owns the entry.

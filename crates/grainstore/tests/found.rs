@@ -1,0 +1,46 @@
+//! What the model checkers found, each as a plain test.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use common::{Module, World};
+use grainstore::Cache;
+
+/// A look for room holds a value for a moment. A miss that met the hold slept until somebody told
+/// of its end, which nobody did where there is no `idle`.
+#[test]
+fn e4_a_miss_that_meets_a_look_for_room_goes_on() {
+    let world = World::default();
+    let release = world.clone();
+    let cache = Cache::<u64, Module>::builder()
+        .capacity(1)
+        .release(move |module| release.release(module))
+        .build()
+        .unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let looking = thread::spawn({
+        let (cache, over) = (cache.clone(), over.clone());
+        move || {
+            while !over.load(Ordering::Relaxed) {
+                let _ = cache.wait_for_room(Duration::ZERO);
+            }
+        }
+    });
+    let (tell, told) = mpsc::channel();
+    let missing = thread::spawn(move || {
+        for key in 0..30_000 {
+            drop(cache.get_or_build(&(key % 2), || world.build(key % 2)));
+        }
+        tell.send(()).unwrap();
+    });
+    let came = told.recv_timeout(Duration::from_secs(60));
+    over.store(true, Ordering::Relaxed);
+    assert!(came.is_ok(), "the misses hang");
+    missing.join().unwrap();
+    looking.join().unwrap();
+}
