@@ -20,6 +20,8 @@ pub enum Error {
         /// Why.
         distrust: Distrust,
     },
+    /// The store was opened to be used and not changed.
+    UseOnly,
     /// Loading the artifact ended the process, twice: it is not handed out.
     Quarantined {
         /// The file that says so.
@@ -73,6 +75,10 @@ impl fmt::Display for Error {
                  a folder of this user's own",
             ),
             Self::Untrusted { path, distrust } => distrust.explain(path, f),
+            Self::UseOnly => f.write_str(
+                "this store was opened only to be used (`use_only`), so nothing in it can be \
+                 changed: open it without that option",
+            ),
             Self::Quarantined { record } => write!(
                 f,
                 "loading this artifact ended the process twice, so it is not loaded again, and \

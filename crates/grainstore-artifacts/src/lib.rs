@@ -31,6 +31,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Shipped with an image
+//! [`pack`](ArtifactStore::pack) writes chosen artifacts into a bundle, one reproducible file, and
+//! [`pack_oci`](ArtifactStore::pack_oci) the same as an OCI image. A bundle, or a folder or mounted
+//! image with what was in it, is used as a read-only [layer](Options::layer) below a store, or taken
+//! into one by [`unpack`](ArtifactStore::unpack). A store that is opened with
+//! [`use_only`](Options::use_only) changes nothing at all.
+//!
 //! # By itself
 //! The store needs no runtime. Keys may come from anywhere: a [`ForeignKey`] is a namespace and bytes,
 //! such as another compiler's own hash. Beside `get`, `put` and `remove` there are
@@ -48,6 +55,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bundle;
 mod error;
 mod folder;
 mod foreign;
@@ -62,6 +70,7 @@ mod runtime;
 mod store;
 mod trust;
 
+pub use bundle::{Packed, Unpacked};
 pub use error::Error;
 pub use foreign::{ForeignKey, NamespaceError};
 pub use format::{Entry, Fields, Rejection, Signature, VERSION, encode, parse};

@@ -38,12 +38,18 @@ impl Store for ArtifactStore {
         artifact: &Artifact,
         facts: &BuildFacts,
     ) -> Result<(), StoreError> {
-        Ok(ArtifactStore::put(self, key, &group(key, artifact, facts))?)
+        match ArtifactStore::put(self, key, &group(key, artifact, facts)) {
+            // Whoever opened it so knows that nothing is kept.
+            Err(Error::UseOnly) => Ok(()),
+            put => Ok(put?),
+        }
     }
 
     fn discard(&self, key: &KernelKey) -> Result<(), StoreError> {
-        self.remove(key)?;
-        Ok(())
+        match self.remove(key) {
+            Err(Error::UseOnly) => Ok(()),
+            removed => Ok(removed.map(drop)?),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! A failure here means that stores in the field would be lost. It is not mended by making the files
 //! anew, but by undoing what changed them, or by another version of the format.
+#![allow(clippy::unwrap_used, reason = "a test that can't set its scene should fail")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -12,9 +12,9 @@ mod unix;
 mod way;
 
 #[cfg(not(unix))]
-pub(crate) use plain::Folder;
+pub(crate) use plain::{Folder, open_trusted};
 #[cfg(unix)]
-pub(crate) use unix::Folder;
+pub(crate) use unix::{Folder, open_trusted};
 
 use std::time::{Duration, SystemTime};
 

@@ -134,6 +134,11 @@ impl Folder {
     }
 }
 
+/// A file outside the store, open to be read.
+pub(crate) fn open_trusted(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(Error::io("open", path))
+}
+
 /// What a file takes at least, in clusters of the usual size.
 fn disk(about: &Metadata) -> u64 {
     about.len().next_multiple_of(4096)

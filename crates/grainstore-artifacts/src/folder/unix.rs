@@ -48,7 +48,7 @@ impl Folder {
     /// The folder at this path, made with all above it if it is missing, and the folder `name` in
     /// it, likewise.
     pub(crate) fn open(path: &Path, name: &str) -> Result<Self, Error> {
-        let path = way::walk(path, me())?;
+        let path = way::walk(path, Place::Folder, me())?;
         let above = rustix::fs::openat(CWD, &path, OPEN_FOLDER, Mode::empty())
             .map_err(|errno| Error::io("open", &path)(errno.into()))?;
         let above = Self { path, handle: above };
@@ -244,6 +244,24 @@ impl Folder {
         }
         Error::io(what, path)(errno.into())
     }
+}
+
+/// A file outside the store that is trusted as one of the store's would be, open to be read. The
+/// folder that it is in may be a shared one, if it is sticky.
+pub(crate) fn open_trusted(path: &Path) -> Result<File, Error> {
+    // Asked first, since the walk would make folders that are missing.
+    std::fs::metadata(path).map_err(Error::io("open", path))?;
+    let name = path.file_name().ok_or_else(|| Error::io("open", path)(Errno::ISDIR.into()))?;
+    let above = way::walk(path.parent().unwrap_or(path), Place::Above, me())?;
+    let handle = rustix::fs::openat(CWD, &above, OPEN_FOLDER, Mode::empty())
+        .map_err(|errno| Error::io("open", &above)(errno.into()))?;
+    let folder = Folder { path: above, handle };
+    let failed = |errno: Errno| Error::io("open", path)(errno.into());
+    let file =
+        rustix::fs::openat(&folder.handle, name, OPEN_FILE, Mode::empty()).map_err(failed)?;
+    let stat = rustix::fs::fstat(&file).map_err(failed)?;
+    folder.check(&name.to_string_lossy(), Place::File, &stat)?;
+    Ok(file.into())
 }
 
 fn me() -> u32 {

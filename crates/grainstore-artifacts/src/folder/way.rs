@@ -19,8 +19,9 @@ use crate::trust::{Distrust, Place, Standing, judge};
 /// As many links as Linux itself follows.
 const MAX_LINKS: u32 = 40;
 
-/// Walks to `folder`, and gives its path without links. `user` is whom to trust beside root.
-pub(crate) fn walk(folder: &Path, user: u32) -> Result<PathBuf, Error> {
+/// Walks to `folder`, and gives its path without links. `user` is whom to trust beside root,
+/// `last` is what the folder itself is.
+pub(crate) fn walk(folder: &Path, last: Place, user: u32) -> Result<PathBuf, Error> {
     let folder = std::path::absolute(folder).map_err(Error::io("find", folder))?;
     let mut here = PathBuf::from("/");
     let mut ahead = steps(&folder);
@@ -54,9 +55,9 @@ pub(crate) fn walk(folder: &Path, user: u32) -> Result<PathBuf, Error> {
                 ahead.extend(steps(&target));
             }
             FileType::Directory => {
-                // With no step ahead this is the store's own folder. (A path that ends in `..` gets
+                // With no step ahead this is the folder itself. (A path that ends in `..` gets
                 // there without passing here: whoever opens the folder judges it once more.)
-                let place = if ahead.is_empty() { Place::Folder } else { Place::Above };
+                let place = if ahead.is_empty() { last } else { Place::Above };
                 check(&next, place, &found, user)?;
                 here = next;
             }

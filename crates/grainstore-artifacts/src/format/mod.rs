@@ -19,6 +19,7 @@ mod parse;
 mod rejection;
 mod signature;
 
+pub(crate) use cursor::Cursor;
 pub use encode::encode;
 pub use parse::{Entry, Fields, parse};
 pub use rejection::Rejection;

@@ -107,6 +107,7 @@ pub fn parse(file: &Bytes, fingerprint: Option<&Fingerprint>) -> Result<Entry, R
 }
 
 /// What is known of a file before its content is looked at.
+#[derive(Clone, Copy)]
 struct Head {
     fingerprint: Fingerprint,
     content_digest: [u8; SEAL],

@@ -71,7 +71,8 @@ impl ArtifactStore {
     /// As [`get`](Self::get).
     pub fn lookup_or_lease(&self, key: &impl EntryKey, bound: Duration) -> Result<LookUp, Error> {
         let first = self.look_up(key);
-        if !matches!(first, Ok(Found::Nothing | Found::Rejected(_))) {
+        let is_miss = matches!(first, Ok(Found::Nothing | Found::Rejected(_)));
+        if !is_miss || self.shared.options.use_only {
             return self.counted(first).map(|found| match found {
                 Found::Group(group) => LookUp::Hit(group),
                 Found::Nothing | Found::Rejected(_) => LookUp::Lease(Lease { lock: None }),

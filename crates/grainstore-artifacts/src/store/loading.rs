@@ -112,15 +112,16 @@ impl ArtifactStore {
 }
 
 impl Loading {
-    /// Looks for processes that died while they loaded, and for what earlier ones left. Gives how
-    /// many loads ended a process since the last time somebody looked.
-    pub(super) fn examine(folder: &Folder) -> (Self, u64) {
-        let mut found = 0;
-        if let Ok(journals) = folder.files(JOURNALS) {
-            for journal in journals.take(EXAMINE_AT_MOST) {
-                found += examine_journal(folder, &journal.name).unwrap_or(0);
-            }
-        }
+    /// Looks for processes that died while they loaded, and notes it. Gives how many loads ended a
+    /// process since the last time somebody looked.
+    pub(super) fn examine(folder: &Folder) -> u64 {
+        let Ok(journals) = folder.files(JOURNALS) else { return 0 };
+        let journals = journals.take(EXAMINE_AT_MOST);
+        journals.map(|journal| examine_journal(folder, &journal.name).unwrap_or(0)).sum()
+    }
+
+    /// What has been noted.
+    pub(super) fn known(folder: &Folder) -> Self {
         let mut crashes = HashMap::new();
         if let Ok(records) = folder.files(CRASHED) {
             for file in records {
@@ -130,7 +131,7 @@ impl Loading {
                 }
             }
         }
-        (Self { crashes: ArcSwap::from_pointee(crashes), ..Self::default() }, found)
+        Self { crashes: ArcSwap::from_pointee(crashes), ..Self::default() }
     }
 
     /// This process's journal, begun if there is none.
@@ -140,7 +141,7 @@ impl Loading {
         if let Some(journal) = journal.clone().filter(|journal| journal.process == me) {
             return Some(journal);
         }
-        if self.without.load(Relaxed) {
+        if store.shared.options.use_only || self.without.load(Relaxed) {
             return None;
         }
         let Some(begun) = Journal::begin(store.shared.folder.load_full()).ok().flatten() else {

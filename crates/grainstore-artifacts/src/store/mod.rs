@@ -6,7 +6,8 @@
 
 mod bound;
 mod estimate;
-mod layout;
+mod layers;
+pub(crate) mod layout;
 mod lease;
 mod loading;
 mod look_up;
@@ -30,10 +31,12 @@ pub use options::{DEFAULT_LIMIT, Options};
 pub use prune::Pruned;
 pub use scan::{Fault, Scanned};
 pub use statistics::Statistics;
+pub(crate) use temporary::unique;
 
 use crate::Error;
 use crate::folder::Folder;
 use crate::key::EntryKey;
+use layers::Layer;
 use layout::VERSION_FOLDER;
 use loading::Loading;
 use statistics::{Counters, Figure};
@@ -54,11 +57,14 @@ struct Shared {
     folder: ArcSwap<Folder>,
     counters: Counters,
     loading: Loading,
+    layers: Vec<Layer>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.counters.carry_now(&self.folder.load());
+        if !self.options.use_only {
+            self.counters.carry_now(&self.folder.load());
+        }
     }
 }
 
@@ -89,13 +95,30 @@ impl ArtifactStore {
     fn open_with(path: &Path, options: Options) -> Result<Self, Error> {
         // Absolute, so that it stays the same folder when the process changes its own.
         let path = std::path::absolute(path).map_err(Error::io("find", path))?;
-        let folder = Folder::open(&path, VERSION_FOLDER)?;
+        let layers = options.layers.iter().map(|layer| Layer::open(layer));
+        let layers = layers.collect::<Result<_, _>>()?;
         let counters = Counters::default();
-        counters.add(Figure::Swept, temporary::sweep(&folder));
-        let (loading, crashes) = Loading::examine(&folder);
-        counters.add(Figure::Crashes, crashes);
+        let (folder, loading) = if options.use_only {
+            let Some(folder) = Folder::open_existing(&path, VERSION_FOLDER)? else {
+                let missing = std::io::ErrorKind::NotFound.into();
+                return Err(Error::io("open", path.join(VERSION_FOLDER))(missing));
+            };
+            let loading = Loading::known(&folder);
+            (folder, loading)
+        } else {
+            let folder = Folder::open(&path, VERSION_FOLDER)?;
+            counters.add(Figure::Swept, temporary::sweep(&folder));
+            counters.add(Figure::Crashes, Loading::examine(&folder));
+            let loading = Loading::known(&folder);
+            (folder, loading)
+        };
         let folder = ArcSwap::from_pointee(folder);
-        Ok(Self { shared: Arc::new(Shared { path, options, folder, counters, loading }) })
+        Ok(Self { shared: Arc::new(Shared { path, options, folder, counters, loading, layers }) })
+    }
+
+    /// Refuses to change a store that is only used.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        if self.shared.options.use_only { Err(Error::UseOnly) } else { Ok(()) }
     }
 
     /// The folder that the store was opened in.
@@ -115,7 +138,9 @@ impl ArtifactStore {
     #[must_use]
     pub fn overall_statistics(&self) -> Statistics {
         let folder = self.shared.folder.load();
-        self.shared.counters.carry_now(&folder);
+        if !self.shared.options.use_only {
+            self.shared.counters.carry_now(&folder);
+        }
         statistics::overall(&folder)
     }
 

@@ -1,6 +1,6 @@
 //! How a store is opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::{ArtifactStore, Error, location};
@@ -22,11 +22,18 @@ pub const DEFAULT_LIMIT: u64 = 1 << 30;
 pub struct Options {
     pub(super) limit: Option<u64>,
     pub(super) lease_age: Duration,
+    pub(super) use_only: bool,
+    pub(super) layers: Vec<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { limit: Some(DEFAULT_LIMIT), lease_age: Duration::from_secs(10 * 60) }
+        Self {
+            limit: Some(DEFAULT_LIMIT),
+            lease_age: Duration::from_secs(10 * 60),
+            use_only: false,
+            layers: Vec::new(),
+        }
     }
 }
 
@@ -57,6 +64,25 @@ impl Options {
     /// A process that dies drops its leases; this is for those that live and have forgotten one.
     pub fn lease_age(mut self, greatest: Duration) -> Self {
         self.lease_age = greatest;
+        self
+    }
+
+    /// One more layer below the store: a bundle, or a folder laid out as a store is, such as an
+    /// unpacked bundle or a mounted image. It may be read-only and `noexec`, and nothing is ever
+    /// written to it. What the store itself lacks is looked for there, in the order of the layers.
+    ///
+    /// A layer is trusted by the same rule as the store: nobody but this user and root may be able
+    /// to change it.
+    pub fn layer(mut self, path: impl Into<PathBuf>) -> Self {
+        self.layers.push(path.into());
+        self
+    }
+
+    /// Uses what is there, and changes nothing: nothing is put, removed, marked, locked, swept or
+    /// counted on disk, and the folder must exist. Calls that would change something are
+    /// [`Error::UseOnly`]; behind a runtime, puts are passed over in silence.
+    pub fn use_only(mut self) -> Self {
+        self.use_only = true;
         self
     }
 

@@ -43,6 +43,7 @@ impl ArtifactStore {
     /// # Errors
     /// [`Error::Io`] if something that had to go could not be removed, or the folder can't be read.
     pub fn prune(&self, limit: u64) -> Result<Pruned, Error> {
+        self.check_writable()?;
         let folder = self.shared.folder.load();
         // Held or not: where there are no locks, two that prune at once remove a little too much.
         let _lock = match lock::wait(&folder, Place::PRUNE, WAIT, |_| false) {
@@ -56,10 +57,12 @@ impl ArtifactStore {
     /// the next one tries again.
     pub(super) fn written(&self, folder: &Folder, length: u64) {
         let Some(limit) = self.shared.options.limit else { return };
-        let estimate = estimate::add(folder, length).ok();
-        // Nobody has counted yet, or the folder is new: then it is quickly done.
-        if estimate.is_some_and(|known| known.is_some_and(|estimate| estimate <= limit)) {
-            return;
+        match estimate::add(folder, length) {
+            Ok(Some(estimate)) if estimate <= limit => return,
+            // Too much; or nobody has counted yet, which in a new store is quickly done.
+            Ok(_) => {}
+            // A disk that is full, say. Counting at every put would not help it.
+            Err(_) => return,
         }
         let _lock = match lock::attempt(folder, Place::PRUNE) {
             Attempt::Held(lock) => Some(lock),

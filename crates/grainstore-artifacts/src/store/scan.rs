@@ -16,6 +16,8 @@ use crate::{Error, Rejection};
 pub struct Scanned {
     /// Where it is.
     pub path: PathBuf,
+    /// How long it is, in bytes.
+    pub length: u64,
     /// What it takes on disk, in bytes.
     pub disk: u64,
     /// When it was last used, to the hour.
@@ -72,7 +74,13 @@ impl ArtifactStore {
                     },
                     Err(error) => Err(Fault::Unreadable(error)),
                 };
-                Some(Ok(Scanned { path, disk: listed.disk, used: listed.used, entry }))
+                Some(Ok(Scanned {
+                    path,
+                    length: listed.length,
+                    disk: listed.disk,
+                    used: listed.used,
+                    entry,
+                }))
             };
             files.into_iter().filter_map(looked_at).chain(failed)
         })
@@ -93,6 +101,7 @@ impl ArtifactStore {
     /// [`Error::Io`] if the folder can't be read or an artifact can't be removed; those before it
     /// are gone.
     pub fn purge(&self, namespace: &str) -> Result<u64, Error> {
+        self.check_writable()?;
         let mut removed = 0;
         for entry in self.scan(namespace) {
             let name = layout::file_name(&entry?.fingerprint());
@@ -111,6 +120,7 @@ impl ArtifactStore {
     /// # Errors
     /// [`Error::Io`] if a folder can't be read or a file can't be removed; those before it are gone.
     pub fn clear(&self) -> Result<u64, Error> {
+        self.check_writable()?;
         let folder = self.shared.folder.load();
         let mut removed = 0;
         each_artifact(&folder, |found| {

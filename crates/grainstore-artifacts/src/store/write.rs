@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use grainstore::Fingerprint;
+
 use super::layout::VERSION_FOLDER;
 use super::look_up::Found;
 use super::statistics::Figure;
@@ -70,6 +72,7 @@ impl ArtifactStore {
     /// # Errors
     /// [`Error::Io`] if it is there and can't be marked.
     pub fn touch(&self, key: &impl EntryKey) -> Result<bool, Error> {
+        self.check_writable()?;
         let folder = self.shared.folder.load();
         let name = layout::file_name(&key.fingerprint());
         folder.mark(&name).map_err(Error::io("mark", folder.path().join(&name)))
@@ -81,6 +84,7 @@ impl ArtifactStore {
     /// # Errors
     /// [`Error::Io`] if it is there and can't be removed.
     pub fn remove(&self, key: &impl EntryKey) -> Result<bool, Error> {
+        self.check_writable()?;
         let folder = self.shared.folder.load();
         self.forgive(&key.fingerprint());
         let name = layout::file_name(&key.fingerprint());
@@ -107,16 +111,31 @@ impl ArtifactStore {
     }
 
     fn write(&self, key: &impl EntryKey, group: &Group, how: How) -> Result<(), Error> {
-        let file = format::encode(key, group)?;
-        let name = layout::file_name(&key.fingerprint());
+        self.check_writable()?;
+        self.write_file(&key.fingerprint(), &format::encode(key, group)?, how)
+    }
+
+    /// Takes a file that is whole, unless there is a whole one. Says whether it did.
+    pub(crate) fn take(&self, fingerprint: &Fingerprint, file: &[u8]) -> Result<bool, Error> {
+        let there = self.read_file(fingerprint)?;
+        if there.is_some_and(|there| format::parse(&there, Some(fingerprint)).is_ok()) {
+            return Ok(false);
+        }
+        self.write_file(fingerprint, file, How::Anyway)?;
+        self.shared.counters.count(Figure::Writes);
+        Ok(true)
+    }
+
+    fn write_file(&self, fingerprint: &Fingerprint, file: &[u8], how: How) -> Result<(), Error> {
+        let name = layout::file_name(fingerprint);
         let mut folder = self.shared.folder.load_full();
-        let result = match write_in(&folder, &name, &file, how) {
+        let result = match write_in(&folder, &name, file, how) {
             // Nothing can be made in a folder that was deleted: it is made anew, with the checks
             // that come with opening it.
             Err(error) if is_gone(&error) => {
                 folder = Arc::new(Folder::open(&self.shared.path, VERSION_FOLDER)?);
                 self.shared.folder.store(Arc::clone(&folder));
-                write_in(&folder, &name, &file, how)
+                write_in(&folder, &name, file, how)
             }
             result => result,
         };
