@@ -67,9 +67,19 @@ where
         F: FnOnce() -> Result<V, E>,
         E: Into<BoxError>,
     {
-        if let Some(pin) = self.hit() {
-            return Ok(pin);
+        match self.hit() {
+            Some(pin) => Ok(pin),
+            None => self.look_up(build),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up<F, E>(&mut self, build: F) -> Result<Pinned<V>, Error>
+    where
+        F: FnOnce() -> Result<V, E>,
+        E: Into<BoxError>,
+    {
         let found = self.cache.core().get_or_build(&self.key, &self.devices, build);
         self.remember(found.as_ref().ok());
         found
@@ -112,7 +122,6 @@ where
         let mark = reader.pin_at_hint(grain.index, &grain.state)?;
         // A serial number is never used twice, and cannot change while the entry is pinned.
         if grain.serial() == known.serial && reader.note(grain.index, self.cache.core().clock()) {
-            reader.count_hit();
             return Some(Pinned::new(grain, mark));
         }
         mark.give_up();

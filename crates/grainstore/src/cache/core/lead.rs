@@ -120,7 +120,7 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
             // What runs here of the user's may ask for keys, and must not ask for this one.
             let _inside = waits::enter(self.flight.node, core.id, Inside::Build);
             core.observe(self.index, EventKind::BuildFinished { took, error: None });
-            self.flight.doomed().is_none() && core.fit(self.index, &value)
+            self.flight.doomed().is_none() && core.fit(self.flight.node, self.index, &value)
         };
         let mut ledger = core.ledger();
         ledger.statistics.build_time += took;

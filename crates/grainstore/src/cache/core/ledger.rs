@@ -48,7 +48,8 @@ pub(crate) struct Ledger {
     pub(crate) limbo: HashSet<u32>,
     /// Which drains wait for which entry.
     pub(crate) drains: HashMap<u32, Coverage>,
-    /// Entries whose holder is asking `idle` right now.
+    /// Entries that are held to be asked about, or that are decided about with others, from their
+    /// claim to the decision; and whom to wait for who waits for that.
     pub(crate) asks: Vec<(u32, Node)>,
     /// Abandoned entries that are still pinned or being built.
     pub(crate) forsaken: usize,
@@ -219,6 +220,22 @@ impl Ledger {
             None => self.order.first().copied(),
             Some(key) => self.order.range((Excluded(key), Unbounded)).next().copied(),
         }
+    }
+
+    /// The question about an entry, as a node of the graph of waits.
+    pub(crate) fn ask(&mut self, index: u32) -> Node {
+        let known = self.asks.iter().find(|&&(asked, _)| asked == index);
+        known.map(|&(_, node)| node).unwrap_or_else(|| {
+            let node = Node::new();
+            self.asks.push((index, node));
+            node
+        })
+    }
+
+    /// It is answered, but not decided: that is up to this build.
+    pub(crate) fn leave_ask_to(&mut self, index: u32, build: Node) {
+        self.asks.retain(|&(asked, _)| asked != index);
+        self.asks.push((index, build));
     }
 
     pub(crate) fn ordered(&self) -> usize {

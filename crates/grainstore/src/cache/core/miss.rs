@@ -105,7 +105,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         if let Some(pin) = self.find(hash, key, devices) {
             return Ok(pin);
         }
-        self.miss_async(hash, key, devices, build).await
+        // Boxed, so that a hit does not move around what only a miss needs.
+        Box::pin(self.miss_async(hash, key, devices, build)).await
     }
 
     pub(crate) async fn miss_async<E: Into<BoxError>>(

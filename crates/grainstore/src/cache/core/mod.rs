@@ -109,7 +109,6 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 && identity.devices == *devices
                 && reader.note(entry.grain.index, &self.clock)
             {
-                reader.count_hit();
                 return Some(pin);
             }
             give_up(pin);
@@ -176,8 +175,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        reader.count_hit();
         if pin.is_counted() && waits::is_asking_about(address(grain)) {
+            reader.count_hit();
             return;
         }
         if !reader.note(grain.index, &self.clock) {

@@ -5,7 +5,7 @@ use super::ledger::Ledger;
 use super::locked::Locked;
 use super::pins::Owner;
 use super::state::LetGo;
-use super::waits::{self, Inside, Node};
+use super::waits::{self, Inside};
 use super::{Core, Key, address};
 use crate::ReleaseError;
 use crate::cache::event::EventKind;
@@ -98,8 +98,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// the lock, acts on the answer, and says [`end_ask`](Self::end_ask) before it lets the lock go.
     pub(crate) fn ask(&self, index: u32) -> bool {
         let Some(idle) = &self.config.idle else { return true };
-        let node = Node::new();
-        self.ledger().asks.push((index, node));
+        let node = self.ledger().ask(index);
         let grain = &self.entry(index).grain;
         let _inside = waits::enter(node, self.id, Inside::Idle(address(grain)));
         // SAFETY: the caller holds the entry, which has a value.

@@ -93,6 +93,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                     ledger.dequeue(index);
                 }
                 Claim::Claimed if !take => {
+                    // Before anybody can meet the hold: who does waits for this.
+                    ledger.ask(index);
                     refused.behind = Some((stamp, index));
                     return Search::Ask(index, stamp);
                 }

@@ -5,13 +5,14 @@
 //! The weight of a value counts until it is released.
 
 use super::victim::{Refused, Search};
+use super::waits::Node;
 use super::{Core, Key};
 use crate::contain::contain;
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// Whether the value may stay; then its weight is taken, and what had to go for it is gone. The
-    /// caller leads the build of the entry.
-    pub(crate) fn fit(&self, index: u32, value: &V) -> bool {
+    /// caller leads this build, of the entry.
+    pub(crate) fn fit(&self, build: Node, index: u32, value: &V) -> bool {
         let Some((weigher, limit)) = self.config.weigher.as_ref().zip(self.config.max_weight)
         else {
             return true;
@@ -35,7 +36,10 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                     self.let_go(ledger, lost);
                     continue;
                 }
-                held.iter().for_each(|&victim| self.take_out(&mut ledger, victim));
+                for &victim in &held {
+                    self.end_ask(&mut ledger, victim);
+                    self.take_out(&mut ledger, victim);
+                }
                 ledger.put_weight(index, weight);
                 drop(ledger);
                 held.into_iter().for_each(|victim| self.evict(victim, None));
@@ -50,8 +54,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 Search::Ask(candidate, stamp) => {
                     drop(ledger);
                     if self.ask(candidate) {
-                        // Asked; what is decided about it follows.
-                        self.end_ask(&mut self.ledger(), candidate);
+                        self.ledger().leave_ask_to(candidate, build);
                         held.push(candidate);
                     } else {
                         refused.note(candidate, stamp, false);

@@ -70,9 +70,11 @@ pub(crate) struct Reader {
 struct Own {
     /// The cache that this reader is for; zero in the pool.
     cache: AtomicU64,
-    hits: AtomicU64,
-    /// The owner's clock: the time of its latest use.
+    /// The owner's clock: the time of its latest use. It goes on by one with each hit, and by more
+    /// where it was behind the cache's.
     clock: AtomicU64,
+    /// By how much more, in all: the rest are hits.
+    skipped: AtomicU64,
     /// When the owner last used each entry.
     stamps: UnsafeCell<Box<[AtomicU64]>>,
     watcher: Mutex<Option<Weak<dyn Watcher>>>,
@@ -96,7 +98,7 @@ impl Reader {
                 line: std::array::from_fn(|_| AtomicU32::new(0)),
                 own: Own {
                     cache: AtomicU64::new(0),
-                    hits: AtomicU64::new(0),
+                    skipped: AtomicU64::new(0),
                     clock: AtomicU64::new(0),
                     stamps: UnsafeCell::new(Box::default()),
                     watcher: Mutex::new(None),
@@ -122,7 +124,7 @@ impl Reader {
             *watcher = None;
             self.own.cache.store(0, Ordering::Release);
         }
-        self.own.hits.store(0, Ordering::Relaxed);
+        self.own.skipped.store(0, Ordering::Relaxed);
         self.own.clock.store(0, Ordering::Relaxed);
         // SAFETY: the cache is gone, so nobody else looks at the stamps.
         drop(self.own.stamps.with_mut(|stamps| unsafe { std::mem::take(&mut *stamps) }));
@@ -194,25 +196,33 @@ impl Reader {
         }
     }
 
-    /// Notes a use of the entry. By the owning thread. False if the entry is beyond the
+    /// Notes a hit, which is a use of the entry. By the owning thread. False if the entry is beyond the
     /// stamps, which then have to [`grow`](Self::grow) first.
     #[inline]
     pub(crate) fn note(&self, entry: u32, clock: &AtomicU64) -> bool {
         // SAFETY: this is the owning thread, and it is not growing the stamps now.
         let stamps = self.own.stamps.with(|stamps| unsafe { &*stamps });
         let Some(stamp) = stamps.get(entry as usize) else { return false };
-        let next = self.own.clock.load(Ordering::Relaxed) + 1;
-        let now = next.max(clock.load(Ordering::Relaxed));
+        let mut now = self.own.clock.load(Ordering::Relaxed) + 1;
+        let earliest = clock.load(Ordering::Relaxed);
+        if earliest > now {
+            self.skip(earliest - now);
+            now = earliest;
+        }
         self.own.clock.store(now, Ordering::Relaxed);
         stamp.store(now, Ordering::Relaxed);
         true
     }
 
-    /// Counts a hit. By the owning thread.
-    #[inline]
+    #[cold]
+    fn skip(&self, time: u64) {
+        self.own.skipped.store(self.own.skipped.load(Ordering::Relaxed) + time, Ordering::Relaxed);
+    }
+
+    /// Counts a hit that is no use. By the owning thread.
     pub(crate) fn count_hit(&self) {
         // One writer: no read-modify-write is needed.
-        self.own.hits.store(self.own.hits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.own.clock.store(self.own.clock.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Makes stamps for so many entries. By the owning thread, under the ledger's lock.
@@ -240,7 +250,9 @@ impl Reader {
     }
 
     pub(crate) fn hits(&self) -> u64 {
-        self.own.hits.load(Ordering::Relaxed)
+        // The two are of one moment only where the owner rests.
+        let clock = self.own.clock.load(Ordering::Relaxed);
+        clock.saturating_sub(self.own.skipped.load(Ordering::Relaxed))
     }
 
     /// The slots that pin this entry now.
