@@ -4,7 +4,7 @@
 mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -35,6 +35,50 @@ fn e4_a_miss_that_meets_a_look_for_room_goes_on() {
     let missing = thread::spawn(move || {
         for key in 0..30_000 {
             drop(cache.get_or_build(&(key % 2), || world.build(key % 2)));
+        }
+        tell.send(()).unwrap();
+    });
+    let came = told.recv_timeout(Duration::from_secs(60));
+    over.store(true, Ordering::Relaxed);
+    assert!(came.is_ok(), "the misses hang");
+    missing.join().unwrap();
+    looking.join().unwrap();
+}
+
+/// The same look asks about what it holds. A miss met the hold before the question was known, and so
+/// was not known to wait for it; then `idle` asked for that miss's own key, and both waited for ever.
+#[test]
+fn b5_an_idle_that_asks_for_the_key_of_a_miss_that_waits_for_it_is_told() {
+    let world = World::default();
+    let cell: Arc<OnceLock<Cache<u64, Module>>> = Arc::default();
+    let (asked, builds) = (Arc::downgrade(&cell), world.clone());
+    let idle = move |module: &Module| {
+        let cell = asked.upgrade().unwrap();
+        let other = 1 - module.key;
+        drop(cell.get().unwrap().get_or_build(&other, || builds.build(other)));
+        true
+    };
+    let release = world.clone();
+    let cache = Cache::<u64, Module>::builder()
+        .capacity(1)
+        .idle(idle)
+        .release(move |module| release.release(module))
+        .build()
+        .unwrap();
+    assert!(cell.set(cache).is_ok());
+    let over = Arc::new(AtomicBool::new(false));
+    let looking = thread::spawn({
+        let (cell, over) = (cell.clone(), over.clone());
+        move || {
+            while !over.load(Ordering::Relaxed) {
+                let _ = cell.get().unwrap().wait_for_room(Duration::ZERO);
+            }
+        }
+    });
+    let (tell, told) = mpsc::channel();
+    let missing = thread::spawn(move || {
+        for key in 0..30_000 {
+            drop(cell.get().unwrap().get_or_build(&(key % 2), || world.build(key % 2)));
         }
         tell.send(()).unwrap();
     });

@@ -119,9 +119,10 @@ where
         let reader = local::recent(self.id)?;
         // SAFETY: the grain lies in the arena of the cache, of which this slot is a handle.
         let grain = unsafe { known.grain.as_ref() };
-        let mark = reader.pin_at_hint(grain.index, &grain.state)?;
+        let index = grain.index;
+        let mark = reader.pin_at_hint(index, &grain.state)?;
         // A serial number is never used twice, and cannot change while the entry is pinned.
-        if grain.serial() == known.serial && reader.note(grain.index, self.cache.core().clock()) {
+        if grain.serial() == known.serial && reader.note(index, self.cache.core().clock()) {
             return Some(Pinned::new(grain, mark));
         }
         mark.give_up();

@@ -1,14 +1,14 @@
 //! Builds against each other, and against what dooms them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use grainstore::{Error, Ownership};
 use loom::thread;
 
-use crate::world::{World, check, device, explore, look};
+use crate::world::{Grain, Grains, World, check, device, explore, look};
 
 #[test]
 fn two_builds_of_one_key() {
@@ -118,6 +118,38 @@ fn a_miss_against_a_look_for_room() {
     });
 }
 
+/// What it holds it asks about, and `idle` asks for the very key that the miss is for.
+#[test]
+fn a_miss_against_an_idle_that_asks_for_its_key() {
+    explore("a miss against an idle that asks for its key", 3, || {
+        let world = World::default();
+        let asked: Arc<OnceLock<Grains>> = Arc::default();
+        let idle = (world.clone(), asked.clone());
+        let cache = world
+            .builder(1)
+            .idle(move |grain: &Grain| {
+                let (world, cache) = &idle;
+                if grain.key == 1 {
+                    drop(world.ask(cache.get().unwrap(), 2));
+                }
+                true
+            })
+            .build()
+            .unwrap();
+        assert!(asked.set(cache.clone()).is_ok());
+        drop(world.ask(&cache, 1));
+        let other = thread::spawn({
+            let cache = cache.clone();
+            move || cache.wait_for_room(Duration::ZERO)
+        });
+        drop(world.ask(&cache, 2));
+        other.join().unwrap();
+        // The cache and its idle keep each other.
+        cache.clear().wait().unwrap();
+        assert_eq!(world.alive(), 0);
+    });
+}
+
 /// The same of who makes room for a weight.
 #[test]
 fn a_miss_against_a_fit() {
@@ -127,7 +159,7 @@ fn a_miss_against_a_fit() {
         drop(world.ask(&cache, 1));
         let other = thread::spawn({
             let (world, cache) = (world.clone(), cache.clone());
-            move || drop(world.ask(&cache, 2).unwrap())
+            move || drop(world.ask(&cache, 2))
         });
         drop(world.ask(&cache, 3));
         other.join().unwrap();

@@ -109,12 +109,11 @@ impl Index {
         let mask = self.mask.load(Ordering::Acquire);
         let words = self.words.load(Ordering::Acquire);
         let tag = tag(hash);
-        // A table is never full, but a reader may chase words that are being moved: no further
-        // than once around.
-        for step in 0..=mask {
+        let mut at = tag as usize;
+        loop {
             // SAFETY: the words are of a table that is at least as long as the mask that was loaded
             // before them says, and tables live as long as the index.
-            let word = unsafe { &*words.add((tag as usize + step) & mask) }.load(Ordering::Acquire);
+            let word = unsafe { &*words.add(at & mask) }.load(Ordering::Acquire);
             if word == 0 {
                 return None;
             }
@@ -124,8 +123,13 @@ impl Index {
                     return found;
                 }
             }
+            at += 1;
+            // A table is never full, but a reader may chase words that are being moved: no further
+            // than once around.
+            if at - tag as usize > mask {
+                return None;
+            }
         }
-        None
     }
 
     /// Adds an entry. The caller holds the ledger's lock.

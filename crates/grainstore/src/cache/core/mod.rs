@@ -94,20 +94,21 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 
     /// The resident value of this identity, pinned. Takes no lock; it may miss a value that is
     /// there while others come and go, so who needs to know looks again under the lock.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
         // The usual case in a straight line: this thread has been here before, the first entry of
-        // this hash is the one, and its next slot is free. Anything else goes the long way.
+        // this tag is the one, and its next slot is free. Anything else goes the long way.
         if let Some(reader) = local::recent(self.id)
-            && let Some(entry) = self.first_of_hash(hash)
-            && let Some(mark) = reader.pin_at_hint(entry.grain.index, &entry.grain.state)
+            && let Some(entry) = self.first_of_tag(hash)
+            && let index = entry.grain.index
+            && let Some(mark) = reader.pin_at_hint(index, &entry.grain.state)
         {
             let pin = Pinned::new(&entry.grain, mark);
             // SAFETY: the entry is pinned.
             let identity = unsafe { entry.identity() };
             if identity.key == *key
                 && identity.devices == *devices
-                && reader.note(entry.grain.index, &self.clock)
+                && reader.note(index, &self.clock)
             {
                 return Some(pin);
             }
@@ -122,14 +123,11 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         &self.clock
     }
 
-    /// The first entry that was inserted with this hash and is not taken out, as far as can be seen.
+    /// The first entry of this hash's tag, as far as can be seen: nearly always of this hash.
     #[inline]
-    fn first_of_hash(&self, hash: u64) -> Option<&Entry<K, V>> {
-        self.index.probe(hash, |index| {
-            // SAFETY: what is in the index was reached before.
-            let entry = unsafe { self.arena.entry(index) };
-            (entry.hash() == hash).then_some(entry)
-        })
+    fn first_of_tag(&self, hash: u64) -> Option<&Entry<K, V>> {
+        // SAFETY: what is in the index was reached before.
+        self.index.probe(hash, |index| Some(unsafe { self.arena.entry(index) }))
     }
 
     #[cold]

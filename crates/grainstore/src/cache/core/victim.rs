@@ -160,3 +160,25 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         ledger.lift_weight(index);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cache;
+
+    /// Whoever meets the hold has to know whom it waits for, or two could wait for each other.
+    #[test]
+    fn b5_what_is_held_to_be_asked_about_is_on_the_list_from_the_claim_on() {
+        let cache = Cache::<u8, u8>::builder().capacity(1).idle(|_| true).build().unwrap();
+        drop(cache.get_or_build(&1, || Ok::<_, std::io::Error>(1)));
+        let core = cache.core();
+        let mut ledger = core.ledger();
+        let found = core.search(&mut ledger, &mut Refused::default(), true);
+        let Search::Ask(index, _) = found else { panic!("nothing to ask about") };
+        let asked: Vec<_> = ledger.asks.iter().map(|&(asked, _)| asked).collect();
+        assert_eq!(asked, [index]);
+        core.let_go(ledger, index);
+        assert!(core.ledger().asks.is_empty());
+        assert!(cache.get_or_build(&2, || Ok::<_, std::io::Error>(2)).is_ok());
+    }
+}

@@ -37,8 +37,7 @@ type Line = [AtomicU32; WORDS];
 /// Pins that one thread can hold without counting.
 pub(crate) const SLOTS: usize = WORDS - 2;
 
-/// The line's word with a bit for each slot whose pin somebody waits for. Such a slot is not taken
-/// again.
+/// The line's word with a bit for each slot whose pin somebody waits for.
 const WATCHED: usize = SLOTS;
 /// Where the owner looks first for a free slot.
 const HINT: usize = SLOTS + 1;
@@ -166,10 +165,10 @@ impl Reader {
         (0..SLOTS).find(|&slot| self.is_free(slot))
     }
 
+    /// A slot may be taken while it is still watched on behalf of an entry that it no longer pins.
     #[inline]
     fn is_free(&self, slot: usize) -> bool {
-        let watched = self.line[WATCHED].load(Ordering::Relaxed);
-        self.line[slot].load(Ordering::Acquire) == 0 && watched & (1 << slot) == 0
+        self.line[slot].load(Ordering::Acquire) == 0
     }
 
     /// Ends a pin. By any thread.
