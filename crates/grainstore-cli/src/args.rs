@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::exit;
+use crate::store::args as store;
 
 const ABOUT: &str =
     "Keeps compiled GPU kernels: compiles them ahead of time, and says what is here.";
@@ -55,6 +56,42 @@ pub(crate) enum Command {
     #[command(after_help = exit::HELP)]
     #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
     Doctor(Doctor),
+    /// List what the store holds
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Ls(store::Ls),
+    /// Show all that is known of an artifact
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Show(store::Show),
+    /// Say what the store takes, and what all processes did with it
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Stats(store::Look),
+    /// Say why a kernel is not in the store: the nearest key that is, and what differs
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Explain(store::Explain),
+    /// Read every artifact and say which are not whole
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Verify(store::Look),
+    /// Delete what was not used for longest
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Prune(store::Prune),
+    /// Delete everything, or one namespace
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Clear(store::Clear),
+    /// Write artifacts into a bundle, one file to be shipped with an image
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Pack(store::Pack),
+    /// Take the artifacts of a bundle into the store
+    #[command(after_help = exit::HELP)]
+    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+    Unpack(store::Unpack),
 }
 
 /// `grainstore warm`.

@@ -1,6 +1,6 @@
 //! The program `grainstore`, as a library, so that its parts can be tested.
 //!
-//! A command parses its manifest ([`manifest`]), does its work ([`warm`], [`doctor`]) and ends with
+//! A command parses its manifest ([`manifest`]), does its work ([`warm`], [`doctor`], [`store`]) and ends with
 //! an exit code ([`exit`]); what it has to say goes through [`output`].
 #![allow(rustdoc::private_intra_doc_links)]
 
@@ -11,6 +11,7 @@ mod exit;
 mod interrupt;
 mod manifest;
 mod output;
+mod store;
 mod warm;
 
 use std::ffi::OsString;
@@ -33,6 +34,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let result = match &cli.command {
         Command::Warm(arguments) => warm::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Ls(arguments) => store::ls(arguments),
+        Command::Show(arguments) => store::show(arguments),
+        Command::Stats(arguments) => store::stats(arguments),
+        Command::Explain(arguments) => store::explain(arguments),
+        Command::Verify(arguments) => store::verify(arguments),
+        Command::Prune(arguments) => store::prune(arguments),
+        Command::Clear(arguments) => store::clear(arguments),
+        Command::Pack(arguments) => store::pack(arguments),
+        Command::Unpack(arguments) => store::unpack(arguments),
     };
     let exit = result.unwrap_or_else(|failure| {
         output::error(&failure);

@@ -8,10 +8,12 @@ mod make;
 mod plan;
 mod report;
 mod tell;
+mod wanted;
 mod work;
 
 use std::env;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -30,6 +32,7 @@ use make::make;
 use plan::{Asked, Plan};
 use report::{Outcome, Report, Row};
 use tell::{Warnings, tell, tell_skipped};
+pub(crate) use wanted::{Wanted, wanted};
 
 /// Does it and tells it.
 pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
@@ -37,7 +40,7 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     let backends = Backends::new();
     let known = backends.known();
     let chosen = choose(&arguments.backends, &known)?;
-    let manifest = read(arguments, &known)?;
+    let manifest = read(arguments.manifest.as_deref(), &known)?;
     if let Some(wrong) = &manifest.wrong {
         output::error(wrong);
     }
@@ -121,8 +124,8 @@ fn choose<'k>(
     Ok(known.iter().filter(|known| names.is_empty() || names.contains(&known.name)).collect())
 }
 
-fn read(arguments: &args::Warm, known: &[KnownBackend]) -> Result<Manifest, Failure> {
-    if let Some(path) = &arguments.manifest {
+fn read(manifest: Option<&Path>, known: &[KnownBackend]) -> Result<Manifest, Failure> {
+    if let Some(path) = manifest {
         return Manifest::read(path, known).map_err(Failure::usage);
     }
     let folder = env::current_dir()

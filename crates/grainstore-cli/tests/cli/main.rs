@@ -6,4 +6,5 @@ mod errors;
 #[cfg(unix)]
 mod interrupt;
 mod place;
+mod store;
 mod warm;

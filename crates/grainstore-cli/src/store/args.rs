@@ -1,0 +1,155 @@
+//! What the commands about the store are told.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::amount::Size;
+use crate::args::StoreLocation;
+
+/// Which artifacts: all, unless something is said.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Kernels by name, or artifacts by the first digits of their fingerprint [default: all]
+    #[arg(value_name = "KERNEL")]
+    pub(crate) kernels: Vec<String>,
+
+    /// Only keys of this namespace: kernel, plan, or another program's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+}
+
+/// `grainstore ls`.
+#[derive(Debug, Args)]
+pub(crate) struct Ls {
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// `grainstore show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// A kernel by name, or an artifact by the first digits of its fingerprint
+    pub(crate) kernel: String,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// `grainstore stats` and `grainstore verify`.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// `grainstore prune`.
+#[derive(Debug, Args)]
+pub(crate) struct Prune {
+    /// How much may stay: bytes, or with K, M or G for powers of 1024
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    pub(crate) max_size: Size,
+
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// `grainstore clear`.
+#[derive(Debug, Args)]
+pub(crate) struct Clear {
+    /// Only keys of this namespace: kernel, plan, or another program's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// `grainstore pack`.
+#[derive(Debug, Args)]
+pub(crate) struct Pack {
+    /// The bundle to write; with --oci the folder to make
+    pub(crate) output: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    /// Write an OCI image layout, a folder that container tools push
+    #[arg(long)]
+    pub(crate) oci: bool,
+
+    /// What container tools call the image
+    #[arg(long, value_name = "TAG", default_value = "latest", requires = "oci")]
+    pub(crate) tag: String,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// `grainstore unpack`.
+#[derive(Debug, Args)]
+pub(crate) struct Unpack {
+    /// The bundle
+    pub(crate) bundle: PathBuf,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}
+
+/// `grainstore explain`.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// A kernel of the manifest by name, or an artifact of the store by the first digits of its
+    /// fingerprint
+    pub(crate) kernel: String,
+
+    /// The manifest, or the folder that holds it [default: as for warm]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) store: StoreLocation,
+}

@@ -1,0 +1,87 @@
+//! `grainstore ls`: what the store holds, what was used last first.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use super::amount::{Size, ago};
+use super::args::Ls;
+use super::describe::{Described, short};
+use super::open_to_look;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Align, Table};
+
+/// The documented form of `ls --json`.
+#[derive(Debug, Default, Serialize)]
+struct Listing {
+    store: Option<String>,
+    artifacts: Vec<Described>,
+    /// Files that are not whole. `verify` says which.
+    broken: u64,
+}
+
+/// Lists them.
+pub(crate) fn run(arguments: &Ls) -> Result<Exit, Failure> {
+    let mut listing = Listing::default();
+    if let Some(store) = open_to_look(&arguments.store)? {
+        listing.store = Some(store.path().display().to_string());
+        for scanned in store.files() {
+            let scanned = scanned.map_err(Failure::environment)?;
+            match &scanned.entry {
+                Ok(entry) if arguments.which.means(entry) => {
+                    listing.artifacts.push(Described::new(&scanned, entry));
+                }
+                Ok(_) => {}
+                Err(_) => listing.broken += 1,
+            }
+        }
+    }
+    listing.artifacts.sort_by_key(|artifact| Reverse(artifact.used_at));
+    if arguments.json {
+        output::print_json(&listing)?;
+        return Ok(Exit::Ok);
+    }
+    if !listing.artifacts.is_empty() {
+        output::print(table(&listing.artifacts))?;
+    }
+    let total: u64 = listing.artifacts.iter().map(|artifact| artifact.disk_bytes).sum();
+    output::note(format!("{} artifacts, {} on disk", listing.artifacts.len(), Size(total)));
+    if listing.broken > 0 {
+        output::warn(format!(
+            "{} files are not whole, and will be made anew: `grainstore verify` says which",
+            listing.broken
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn table(artifacts: &[Described]) -> Table {
+    let mut table = Table::new([
+        ("fingerprint", Align::Left),
+        ("name", Align::Left),
+        ("target", Align::Left),
+        ("toolchain", Align::Left),
+        ("size", Align::Right),
+        ("used", Align::Left),
+    ]);
+    for artifact in artifacts {
+        table.row([
+            short(&artifact.fingerprint).to_owned(),
+            artifact.name.clone(),
+            artifact.target.as_deref().map_or_else(String::new, shortened),
+            artifact.toolchain.as_deref().map_or_else(String::new, shortened),
+            Size(artifact.bytes).to_string(),
+            ago(artifact.used_at),
+        ]);
+    }
+    table
+}
+
+/// Identities of compilers and devices fill lines; `show` gives them whole.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 36;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

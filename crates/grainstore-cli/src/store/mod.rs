@@ -1,0 +1,53 @@
+//! The commands about what the store holds: each in a file of its own, over what they share.
+//!
+//! Those that only look open the store so that they change nothing in it, not even its marks of use.
+
+mod amount;
+pub(crate) mod args;
+mod confirm;
+mod describe;
+mod explain;
+mod ls;
+mod pack;
+mod prune;
+mod select;
+mod show;
+mod stats;
+mod verify;
+
+use grainstore_artifacts::{ArtifactStore, Error, Options};
+
+use crate::args::StoreLocation;
+use crate::exit::Failure;
+use crate::output;
+
+pub(crate) use explain::run as explain;
+pub(crate) use ls::run as ls;
+pub(crate) use pack::{pack, unpack};
+pub(crate) use prune::{clear, prune};
+pub(crate) use show::run as show;
+pub(crate) use stats::run as stats;
+pub(crate) use verify::run as verify;
+
+/// The store, to be looked at. None, and said so, where there is none yet.
+fn open_to_look(location: &StoreLocation) -> Result<Option<ArtifactStore>, Failure> {
+    let folder = location.folder().map_err(Failure::environment)?;
+    match Options::new().use_only().open(&folder) {
+        Ok(store) => Ok(Some(store)),
+        Err(Error::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
+            output::note(format!("there is no store in {} yet", folder.display()));
+            Ok(None)
+        }
+        Err(error) => Err(unusable(&folder, &error)),
+    }
+}
+
+/// The store, to be changed. It is made if it is missing.
+fn open_to_change(location: &StoreLocation) -> Result<ArtifactStore, Failure> {
+    let folder = location.folder().map_err(Failure::environment)?;
+    ArtifactStore::open(&folder).map_err(|error| unusable(&folder, &error))
+}
+
+fn unusable(folder: &std::path::Path, error: &Error) -> Failure {
+    Failure::environment(format!("the store {} can't be used: {error}", folder.display()))
+}

@@ -1,0 +1,91 @@
+//! `grainstore pack` and `grainstore unpack`: bundles.
+
+use serde::Serialize;
+
+use super::amount::Size;
+use super::args::{Pack, Unpack};
+use super::{open_to_change, open_to_look};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// The documented form of `pack --json`.
+#[derive(Debug, Serialize)]
+struct PackReport {
+    path: String,
+    artifacts: u64,
+    bytes: u64,
+}
+
+/// The documented form of `unpack --json`.
+#[derive(Debug, Serialize)]
+struct UnpackReport {
+    added: u64,
+    present: u64,
+    rejected: Vec<RejectedShown>,
+}
+
+#[derive(Debug, Serialize)]
+struct RejectedShown {
+    fingerprint: String,
+    why: String,
+}
+
+/// Writes a bundle.
+pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
+    let Some(store) = open_to_look(&arguments.store)? else {
+        return Err(Failure::environment(
+            "there is nothing to pack: `grainstore warm` fills a store",
+        ));
+    };
+    let choose = |entry: &grainstore_artifacts::Entry| arguments.which.means(entry);
+    let packed = if arguments.oci {
+        store.pack_oci(&arguments.output, &arguments.tag, choose)
+    } else {
+        store.pack(&arguments.output, choose)
+    };
+    let packed = packed.map_err(Failure::environment)?;
+    let report = PackReport {
+        path: packed.path.display().to_string(),
+        artifacts: packed.artifacts,
+        bytes: packed.bytes,
+    };
+    if arguments.json {
+        output::print_json(&report)?;
+    }
+    output::note(format!(
+        "packed {} artifacts, {}, into {}",
+        report.artifacts,
+        Size(report.bytes),
+        report.path
+    ));
+    if report.artifacts == 0 {
+        output::warn("nothing of what was asked for is in the store: `grainstore ls` lists it");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Takes a bundle into the store.
+pub(crate) fn unpack(arguments: &Unpack) -> Result<Exit, Failure> {
+    let store = open_to_change(&arguments.store)?;
+    let unpacked = store.unpack(&arguments.bundle).map_err(Failure::environment)?;
+    let report = UnpackReport {
+        added: unpacked.added,
+        present: unpacked.present,
+        rejected: unpacked
+            .rejected
+            .iter()
+            .map(|(fingerprint, why)| RejectedShown {
+                fingerprint: fingerprint.to_string(),
+                why: why.to_string(),
+            })
+            .collect(),
+    };
+    if arguments.json {
+        output::print_json(&report)?;
+    }
+    output::note(format!("added {}, {} were there", report.added, report.present));
+    for rejected in &report.rejected {
+        output::error(format!("{} was left out: {}", rejected.fingerprint, rejected.why));
+    }
+    Ok(if report.rejected.is_empty() { Exit::Ok } else { Exit::SomeFailed })
+}

@@ -1,0 +1,84 @@
+//! `grainstore prune` and `grainstore clear`: what deletes.
+
+use serde::Serialize;
+
+use super::amount::Size;
+use super::args::{Clear, Prune};
+use super::confirm::confirm;
+use super::{open_to_change, open_to_look};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// The documented form of `prune --json`.
+#[derive(Debug, Default, Serialize)]
+struct PruneReport {
+    removed: u64,
+    removed_bytes: u64,
+    kept: u64,
+    kept_bytes: u64,
+}
+
+/// The documented form of `clear --json`.
+#[derive(Debug, Default, Serialize)]
+struct ClearReport {
+    removed: u64,
+}
+
+/// Removes what was not used for longest.
+pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
+    let mut report = PruneReport::default();
+    if open_to_look(&arguments.store)?.is_some() {
+        let what = format!(
+            "this deletes what was not used for longest, until {} are left",
+            arguments.max_size
+        );
+        if !confirm(arguments.yes, &what)? {
+            return Ok(Exit::Ok);
+        }
+        let store = open_to_change(&arguments.store)?;
+        let pruned = store.prune(arguments.max_size.0).map_err(Failure::environment)?;
+        report = PruneReport {
+            removed: pruned.removed,
+            removed_bytes: pruned.removed_bytes,
+            kept: pruned.kept,
+            kept_bytes: pruned.kept_bytes,
+        };
+    }
+    if arguments.json {
+        output::print_json(&report)?;
+    }
+    output::note(format!(
+        "removed {} files, {}; kept {}, {}",
+        report.removed,
+        Size(report.removed_bytes),
+        report.kept,
+        Size(report.kept_bytes)
+    ));
+    Ok(Exit::Ok)
+}
+
+/// Removes everything, or one namespace.
+pub(crate) fn clear(arguments: &Clear) -> Result<Exit, Failure> {
+    let mut report = ClearReport::default();
+    if let Some(store) = open_to_look(&arguments.store)? {
+        let place = store.path().display();
+        let what = match &arguments.namespace {
+            Some(name) => format!("this deletes every artifact of the namespace {name} in {place}"),
+            None => format!("this deletes every artifact in {place}"),
+        };
+        if !confirm(arguments.yes, &what)? {
+            return Ok(Exit::Ok);
+        }
+        let store = open_to_change(&arguments.store)?;
+        let removed = match &arguments.namespace {
+            Some(name) => store.purge(name),
+            None => store.clear(),
+        };
+        report.removed = removed.map_err(Failure::environment)?;
+    }
+    if arguments.json {
+        output::print_json(&report)?;
+    }
+    output::note(format!("removed {} files", report.removed));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,132 @@
+//! `grainstore stats`: what the store takes, and what all processes did with it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use grainstore_artifacts::Statistics;
+use serde::Serialize;
+
+use super::amount::Size;
+use super::args::Look;
+use super::open_to_look;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, human, millis};
+
+/// The documented form of `stats --json`.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    store: Option<String>,
+    artifacts: u64,
+    broken: u64,
+    disk_bytes: u64,
+    namespaces: BTreeMap<String, Held>,
+    hits: u64,
+    misses: u64,
+    waited: u64,
+    writes: u64,
+    rejected: BTreeMap<&'static str, u64>,
+    read_failures: u64,
+    write_failures: u64,
+    removed: u64,
+    pruned: u64,
+    swept: u64,
+    crashes: u64,
+    saved_ms: f64,
+    compile_ms: f64,
+    #[serde(skip)]
+    figures: Statistics,
+}
+
+/// What one namespace holds.
+#[derive(Debug, Default, Serialize)]
+struct Held {
+    artifacts: u64,
+    disk_bytes: u64,
+}
+
+/// Gathers and tells it.
+pub(crate) fn run(arguments: &Look) -> Result<Exit, Failure> {
+    let mut report = Report::default();
+    if let Some(store) = open_to_look(&arguments.store)? {
+        report.store = Some(store.path().display().to_string());
+        for scanned in store.files() {
+            let scanned = scanned.map_err(Failure::environment)?;
+            report.disk_bytes += scanned.disk;
+            match scanned.entry {
+                Ok(entry) => {
+                    report.artifacts += 1;
+                    let held = report.namespaces.entry(entry.namespace().to_owned()).or_default();
+                    held.artifacts += 1;
+                    held.disk_bytes += scanned.disk;
+                }
+                Err(_) => report.broken += 1,
+            }
+        }
+        report.take(store.overall_statistics());
+    }
+    if arguments.json {
+        output::print_json(&report)?;
+    } else if report.store.is_some() {
+        output::print(&report)?;
+    }
+    Ok(Exit::Ok)
+}
+
+impl Report {
+    fn take(&mut self, figures: Statistics) {
+        self.hits = figures.hits;
+        self.misses = figures.misses;
+        self.waited = figures.waited;
+        self.writes = figures.writes;
+        self.rejected = figures.rejected.iter().copied().collect();
+        self.read_failures = figures.read_failures;
+        self.write_failures = figures.write_failures;
+        self.removed = figures.removed;
+        self.pruned = figures.pruned;
+        self.swept = figures.swept;
+        self.crashes = figures.crashes;
+        self.saved_ms = millis(figures.saved);
+        self.compile_ms = millis(figures.compile_time);
+        self.figures = figures;
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(store) = &self.store {
+            writeln!(f, "store          {store}")?;
+        }
+        writeln!(f, "artifacts      {}, {} on disk", self.artifacts, Size(self.disk_bytes))?;
+        for (name, held) in &self.namespaces {
+            writeln!(f, "  {name:<12} {}, {}", held.artifacts, Size(held.disk_bytes))?;
+        }
+        if self.broken > 0 {
+            writeln!(f, "not whole      {}: `grainstore verify` says which", self.broken)?;
+        }
+        let asked = self.hits + self.misses;
+        if asked > 0 {
+            let rate = self.hits as f64 * 100.0 / asked as f64;
+            writeln!(f, "look-ups       {asked}, {rate:.1} % of them hits")?;
+        } else {
+            writeln!(f, "look-ups       none yet")?;
+        }
+        writeln!(f, "saved          {} of compiling", human(self.figures.saved))?;
+        writeln!(f, "compiled       {}, in {}", self.writes, human(self.figures.compile_time))?;
+        let rest = [
+            ("waited", self.waited, "look-ups that waited for another process"),
+            ("pruned", self.pruned, "files removed to keep the store within its limit"),
+            ("removed", self.removed, "artifacts removed on demand"),
+            ("swept", self.swept, "unfinished files of processes that died"),
+            ("crashes", self.crashes, "loads that ended a process"),
+            ("failed reads", self.read_failures, ""),
+            ("failed writes", self.write_failures, ""),
+        ];
+        for (name, count, what) in rest.into_iter().filter(|(_, count, _)| *count > 0) {
+            writeln!(f, "{}", format!("{name:<14} {count} {what}").trim_end())?;
+        }
+        for (reason, count) in &self.rejected {
+            writeln!(f, "rejected       {count} ({reason})")?;
+        }
+        Ok(())
+    }
+}
