@@ -15,6 +15,9 @@ pub(crate) enum DeviceSet {
 }
 
 impl DeviceSet {
+    /// No device, to be referred to.
+    pub(crate) const NONE: Self = Self::None;
+
     pub(crate) fn of(devices: &[DeviceId]) -> Self {
         let mut sorted = devices.to_vec();
         sorted.sort_unstable();

@@ -96,12 +96,17 @@ where
     ///
     /// # Errors
     /// As there.
-    pub async fn get_or_build_async<F, E>(&self, key: &K, build: F) -> Result<Pinned<V>, Error>
+    #[inline]
+    pub fn get_or_build_async<'k, F, E>(
+        &'k self,
+        key: &'k K,
+        build: F,
+    ) -> impl Future<Output = Result<Pinned<V>, Error>>
     where
         F: Future<Output = Result<V, E>>,
         E: Into<BoxError>,
     {
-        self.core.get_or_build_async(key, &DeviceSet::None, build).await
+        self.core.get_or_build_async(key, &DeviceSet::NONE, build)
     }
 
     /// The value of this key if it is resident, pinned. Never builds, and waits for no build.

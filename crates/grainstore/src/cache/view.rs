@@ -46,12 +46,17 @@ where
     ///
     /// # Errors
     /// As [`get_or_build`](Self::get_or_build).
-    pub async fn get_or_build_async<F, E>(&self, key: &K, build: F) -> Result<Pinned<V>, Error>
+    #[inline]
+    pub fn get_or_build_async<'k, F, E>(
+        &'k self,
+        key: &'k K,
+        build: F,
+    ) -> impl Future<Output = Result<Pinned<V>, Error>>
     where
         F: Future<Output = Result<V, E>>,
         E: Into<BoxError>,
     {
-        self.cache.core().get_or_build_async(key, &self.devices, build).await
+        self.cache.core().get_or_build_async(key, &self.devices, build)
     }
 
     /// As [`Cache::get`], on this view's devices.

@@ -3,11 +3,15 @@
 //! Everything that threads share goes through here, so that the code that ships is also the code
 //! that model checkers run: on loom's types with `--cfg loom`, on shuttle's with `--cfg shuttle`.
 
+#[cfg(not(any(loom, shuttle, grainstore_tsan)))]
+mod locks;
 #[cfg(any(loom, shuttle))]
 mod model;
 #[cfg(not(any(loom, shuttle)))]
 mod native;
 mod serials;
+#[cfg(all(grainstore_tsan, not(any(loom, shuttle))))]
+mod spin;
 
 #[cfg(any(loom, shuttle))]
 use self::model as types;

@@ -1,51 +1,11 @@
 //! The types that ship: the standard library's.
 
-use std::sync::PoisonError;
-use std::time::Duration;
-
-pub(crate) use std::sync::MutexGuard;
+#[cfg(not(grainstore_tsan))]
+pub(crate) use super::locks::{Condvar, Mutex, MutexGuard};
+#[cfg(grainstore_tsan)]
+pub(crate) use super::spin::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 pub(crate) use std::time::Instant;
-
-/// A mutex that knows no poison: what it guards is whole between any two statements that can panic.
-#[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
-
-impl<T> Mutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
-        Self(std::sync::Mutex::new(value))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A condition variable for [`Mutex`].
-#[derive(Debug, Default)]
-pub(crate) struct Condvar(std::sync::Condvar);
-
-impl Condvar {
-    pub(crate) const fn new() -> Self {
-        Self(std::sync::Condvar::new())
-    }
-
-    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn wait_timeout<'a, T>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        timeout: Duration,
-    ) -> MutexGuard<'a, T> {
-        self.0.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    pub(crate) fn notify_all(&self) {
-        self.0.notify_all();
-    }
-}
 
 /// A cell whose uses are told apart, for a model to follow.
 #[repr(transparent)]

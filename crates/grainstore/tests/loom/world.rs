@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use grainstore::{Builder, Cache, DeviceId, Error, Family, Pinned};
 
@@ -23,12 +24,13 @@ pub(crate) fn explore(
     };
     let tried = Arc::new(AtomicUsize::new(0));
     let count = tried.clone();
+    let start = Instant::now();
     builder.check(move || {
         count.fetch_add(1, Ordering::Relaxed);
         model();
     });
-    let tried = tried.load(Ordering::Relaxed);
-    println!("\nproof: loom: {name}: {tried} interleavings, {bound}");
+    let (tried, took) = (tried.load(Ordering::Relaxed), start.elapsed().as_secs_f64());
+    println!("\nproof: loom: {name}: {tried} interleavings, {bound}: {took:.1} s");
 }
 
 /// What is known of all values. The threads of a model change in loom's own operations alone, so

@@ -11,6 +11,8 @@ mod calls;
 mod tasks;
 mod world;
 
+use std::time::Instant;
+
 use shuttle::scheduler::{
     PctScheduler, RandomScheduler, Scheduler, UncontrolledNondeterminismCheckScheduler,
 };
@@ -27,11 +29,12 @@ fn run(name: &str, scheduler: impl Scheduler + 'static, one: fn()) {
     // The seed is enough.
     config.failure_persistence = FailurePersistence::None;
     config.silence_warnings = true;
+    let start = Instant::now();
     let ran = Runner::new(scheduler, config).run(one);
-    println!("\nproof: shuttle: {name}: {ran} schedules");
+    println!("\nproof: shuttle: {name}: {ran} schedules: {:.1} s", start.elapsed().as_secs_f64());
 }
 
-/// Three threads and two tasks on two levels of caches.
+/// Three threads and two tasks, on two levels of caches.
 fn everything() {
     let world = World::new();
     let threads: Vec<_> = (0..2)

@@ -94,21 +94,6 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         }
     }
 
-    /// The same for a task. The two differ in how they wait, and in nothing else.
-    pub(crate) async fn get_or_build_async<E: Into<BoxError>>(
-        self: &Arc<Self>,
-        key: &K,
-        devices: &DeviceSet,
-        build: impl Future<Output = Result<V, E>>,
-    ) -> Result<Pinned<V>, Error> {
-        let hash = self.hash(key, devices);
-        if let Some(pin) = self.find(hash, key, devices) {
-            return Ok(pin);
-        }
-        // Boxed, so that a hit does not move around what only a miss needs.
-        Box::pin(self.miss_async(hash, key, devices, build)).await
-    }
-
     pub(crate) async fn miss_async<E: Into<BoxError>>(
         self: &Arc<Self>,
         hash: u64,

@@ -21,6 +21,7 @@ pub(crate) mod release;
 pub(crate) mod room;
 pub(crate) mod state;
 pub(crate) mod sweep;
+pub(crate) mod task;
 pub(crate) mod ticket;
 pub(crate) mod victim;
 pub(crate) mod waiting;
