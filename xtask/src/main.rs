@@ -13,6 +13,7 @@ mod report;
 mod shell;
 mod test;
 mod tools;
+mod torture;
 mod tree;
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ usage: cargo xtask COMMAND
   check   format, lints, documentation, licences, unused dependencies, the look of the tree, and
           that the guarantees name tests that are there
   test    installs what the tests need and this machine lacks, where it can, and runs all of them
+  torture processes that are killed over and over while they use one store; `--minutes N`
   bench   our cache beside its peers; `cargo xtask bench --help` lists what it can be asked for";
 
 fn main() -> ExitCode {
@@ -31,6 +33,10 @@ fn main() -> ExitCode {
     let report = match arguments.as_slice() {
         ["check"] => check::run(),
         ["test"] => test::run(),
+        ["torture", rest @ ..] => match torture::command(rest) {
+            Some(report) => report,
+            None => return ExitCode::from(2),
+        },
         ["bench", rest @ ..] => return bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

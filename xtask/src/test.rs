@@ -17,6 +17,7 @@ use crate::not_run;
 use crate::packages;
 use crate::report::{Outcome, Report};
 use crate::shell;
+use crate::torture;
 
 /// A backend, and the packages of Debian that bring it to a machine without its hardware.
 const BACKENDS: [(&str, &[&str]); 2] =
@@ -68,6 +69,7 @@ pub(crate) fn run() -> Report {
             }
         });
     }
+    torture::run(&mut report, 2.0);
     bench::guard(&mut report);
     for (backend, why) in missing {
         report.not_run(&format!("what needs {backend}"), why);
