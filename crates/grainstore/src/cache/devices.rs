@@ -36,19 +36,14 @@ impl DeviceSet {
             Self::Several(devices) => devices,
         }
     }
-
-    /// What this set does to the hash of a key. Nothing for no device.
-    #[inline]
-    pub(crate) fn mix(&self, hasher: &impl BuildHasher, hash: u64) -> u64 {
-        match self {
-            Self::None => hash,
-            Self::One(_) | Self::Several(_) => hash ^ hasher.hash_one(self.as_slice()),
-        }
-    }
 }
 
-/// A hash of the key alone, under the cache's own seed.
+/// The hash of a key on a set of devices; on none, the key's own.
 #[inline]
-pub(crate) fn hash_key<K: Hash>(hasher: &impl BuildHasher, key: &K) -> u64 {
-    hasher.hash_one(key)
+pub(crate) fn hash_with<K: Hash>(hasher: &impl BuildHasher, key: &K, devices: &DeviceSet) -> u64 {
+    let hash = hasher.hash_one(key);
+    match devices {
+        DeviceSet::None => hash,
+        DeviceSet::One(_) | DeviceSet::Several(_) => hash ^ hasher.hash_one(devices.as_slice()),
+    }
 }

@@ -17,13 +17,14 @@ use std::time::Duration;
 
 use self::builder::{Builder, Ownership};
 use self::core::Core;
-use self::devices::DeviceSet;
+use self::devices::{DeviceSet, hash_with};
 use self::drain::Drain;
 use self::pinned::Pinned;
 use self::slot::Slot;
 use self::statistics::Statistics;
 use self::view::View;
 use crate::error::{BoxError, Error};
+use crate::hashing::State;
 use crate::sync::Arc;
 use crate::{DeviceId, Hooks, Registration};
 
@@ -40,6 +41,8 @@ where
 {
     core: Arc<Core<K, V>>,
     alive: Arc<Alive<K, V>>,
+    /// The core's, where a look-up can begin with it while the core is being loaded.
+    hasher: State,
 }
 
 /// Shared by the handles: dropped with the last of them.
@@ -63,7 +66,13 @@ where
 
     pub(crate) fn from_core(core: Arc<Core<K, V>>) -> Self {
         let alive = Arc::new(Alive(core.clone()));
-        Self { core, alive }
+        let hasher = core.hasher();
+        Self { core, alive, hasher }
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, key: &K, devices: &DeviceSet) -> u64 {
+        hash_with(&self.hasher, key, devices)
     }
 
     pub(crate) fn core(&self) -> &Arc<Core<K, V>> {
@@ -79,12 +88,14 @@ where
     /// # Errors
     /// See [`Error`]; after any of them nothing of the build is left, and the next request builds
     /// again.
+    #[inline]
     pub fn get_or_build<F, E>(&self, key: &K, build: F) -> Result<Pinned<V>, Error>
     where
         F: FnOnce() -> Result<V, E>,
         E: Into<BoxError>,
     {
-        self.core.get_or_build(key, &DeviceSet::None, build)
+        let hash = self.hash(key, &DeviceSet::None);
+        self.core.get_or_build(hash, key, &DeviceSet::None, build)
     }
 
     /// As [`get_or_build`](Self::get_or_build), for a task, on any executor or none. Blocking
@@ -229,7 +240,7 @@ where
     V: Send + Sync + 'static,
 {
     fn clone(&self) -> Self {
-        Self { core: self.core.clone(), alive: self.alive.clone() }
+        Self { core: self.core.clone(), alive: self.alive.clone(), hasher: self.hasher.clone() }
     }
 }
 

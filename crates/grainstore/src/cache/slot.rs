@@ -80,7 +80,8 @@ where
         F: FnOnce() -> Result<V, E>,
         E: Into<BoxError>,
     {
-        let found = self.cache.core().get_or_build(&self.key, &self.devices, build);
+        let hash = self.cache.hash(&self.key, &self.devices);
+        let found = self.cache.core().get_or_build(hash, &self.key, &self.devices, build);
         self.remember(found.as_ref().ok());
         found
     }

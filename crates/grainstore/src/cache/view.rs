@@ -34,12 +34,14 @@ where
     ///
     /// # Errors
     /// As there, and [`Error::DeviceDestroyed`] when one of the devices is evicted during the build.
+    #[inline]
     pub fn get_or_build<F, E>(&self, key: &K, build: F) -> Result<Pinned<V>, Error>
     where
         F: FnOnce() -> Result<V, E>,
         E: Into<BoxError>,
     {
-        self.cache.core().get_or_build(key, &self.devices, build)
+        let hash = self.cache.hash(key, &self.devices);
+        self.cache.core().get_or_build(hash, key, &self.devices, build)
     }
 
     /// As [`Cache::get_or_build_async`], on this view's devices.

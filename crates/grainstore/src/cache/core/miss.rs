@@ -56,14 +56,15 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     /// The value of this identity, built by `build` if it is not there and nobody else builds it.
+    /// The hash is [`Core::hash`]'s.
     #[inline]
     pub(crate) fn get_or_build<E: Into<BoxError>>(
         self: &Arc<Self>,
+        hash: u64,
         key: &K,
         devices: &DeviceSet,
         build: impl FnOnce() -> Result<V, E>,
     ) -> Result<Pinned<V>, Error> {
-        let hash = self.hash(key, devices);
         match self.find(hash, key, devices) {
             Some(pin) => Ok(pin),
             None => self.miss(hash, key, devices, build),

@@ -37,7 +37,7 @@ use self::ledger::Ledger;
 use self::locked::Locked;
 use self::readers::{Mark, Reader, local};
 use super::builder::Config;
-use super::devices::{DeviceSet, hash_key};
+use super::devices::{DeviceSet, hash_with};
 use super::pinned::Pinned;
 use super::statistics::Statistics;
 use crate::hashing::State;
@@ -90,7 +90,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 
     #[inline]
     pub(crate) fn hash(&self, key: &K, devices: &DeviceSet) -> u64 {
-        devices.mix(&self.hasher, hash_key(&self.hasher, key))
+        hash_with(&self.hasher, key, devices)
+    }
+
+    /// How this cache hashes, for its handles to have at hand.
+    pub(crate) fn hasher(&self) -> State {
+        self.hasher.clone()
     }
 
     /// The resident value of this identity, pinned. Takes no lock; it may miss a value that is
