@@ -23,15 +23,15 @@ pub(super) fn check(
     folder: &Path,
     known: &[KnownBackend],
 ) -> (Vec<Kernel>, Vec<Diagnostic>) {
-    if raw.kernel.is_empty() {
+    if raw.kernels.is_empty() && raw.wrong.is_empty() {
         let help = format!(
             "add one: a [[kernel]] with a name and a source beside this {FILE_NAME} is enough"
         );
         let empty = Diagnostic::new("there is no [[kernel]]", None).with_help(help);
         return (Vec::new(), vec![empty]);
     }
-    let mut checker = Checker { folder, known, names: BTreeSet::new(), wrong: Vec::new() };
-    let kernels = raw.kernel.into_iter().filter_map(|kernel| checker.kernel(kernel)).collect();
+    let mut checker = Checker { folder, known, names: BTreeSet::new(), wrong: raw.wrong };
+    let kernels = raw.kernels.into_iter().filter_map(|kernel| checker.kernel(kernel)).collect();
     checker.wrong.sort_by_key(Diagnostic::start);
     (kernels, checker.wrong)
 }
@@ -198,7 +198,8 @@ impl Checker<'_> {
             }
             Err(error) => {
                 let message = format!("`{name}` can't be read: {error}");
-                self.wrong(message, file.span(), path.display().to_string());
+                let help = format!("name a file that this user may read, not {}", path.display());
+                self.wrong(message, file.span(), help);
                 None
             }
         }

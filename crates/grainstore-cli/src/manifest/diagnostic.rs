@@ -6,6 +6,8 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::output::RED;
+
 /// One thing that is wrong, and where in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnostic {
@@ -58,7 +60,11 @@ impl ManifestError {
             Diagnostic::new("there is no such manifest", None)
                 .with_help(format!("name a {} or the folder that holds one", super::FILE_NAME))
         } else {
-            Diagnostic::new(format!("the manifest can't be read: {error}"), None)
+            let help = match error.kind() {
+                io::ErrorKind::InvalidData => "save it as UTF-8 text",
+                _ => "name a file that this user may read",
+            };
+            Diagnostic::new(format!("the manifest can't be read: {error}"), None).with_help(help)
         };
         Self::new(path.to_owned(), String::new(), vec![diagnostic])
     }
@@ -94,7 +100,8 @@ impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, diagnostic) in self.diagnostics.iter().enumerate() {
             if index > 0 {
-                f.write_str("\n")?;
+                // The first one's is written by whoever shows the error.
+                write!(f, "\n{RED}error{RED:#}: ")?;
             }
             write!(f, "{}: {}", self.place(diagnostic), diagnostic.message)?;
             let mut gutter = " ".to_owned();

@@ -83,7 +83,8 @@ impl Manifest {
         let path = if path.is_dir() { path.join(FILE_NAME) } else { path.to_owned() };
         let bytes = fs::read(&path).map_err(|error| ManifestError::unreadable(&path, &error))?;
         let text = String::from_utf8(bytes)
-            .map_err(|error| ManifestError::unreadable(&path, &io::Error::other(error)))?;
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+            .map_err(|error| ManifestError::unreadable(&path, &error))?;
         let (kernels, diagnostics) = match raw::parse(&text) {
             Ok(raw) => check::check(raw, folder_of(&path), known),
             Err(diagnostic) => (Vec::new(), vec![diagnostic]),

@@ -1,5 +1,5 @@
 //! The manifest as it is written: every field with its place in the text, nothing checked but its
-//! type.
+//! type. A kernel whose fields are not read does not keep the others from it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,14 +7,15 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::diagnostic::{Diagnostic, closest};
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The kernels whose fields could be read, and what is wrong with the others.
+#[derive(Debug, Default)]
 pub(super) struct RawManifest {
-    #[serde(default)]
-    pub(super) kernel: Vec<RawKernel>,
+    pub(super) kernels: Vec<RawKernel>,
+    pub(super) wrong: Vec<Diagnostic>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,9 +37,8 @@ pub(super) struct RawKernel {
     pub(super) defines: BTreeMap<Spanned<String>, Spanned<RawDefine>>,
 }
 
-/// The fields of a manifest and of a kernel in it, for the suggestion beside an unknown one.
-const FIELDS: [&str; 11] = [
-    "kernel",
+/// The fields of a kernel, for the suggestion beside an unknown one.
+const FIELDS: [&str; 10] = [
     "name",
     "source",
     "sources",
@@ -50,6 +50,9 @@ const FIELDS: [&str; 11] = [
     "options_for",
     "defines",
 ];
+
+/// What helps where nothing more is known.
+const SEE_HELP: &str = "`grainstore warm --help` shows how a manifest is written";
 
 /// The value of a define: one, or a list of them that makes a matrix.
 #[derive(Debug)]
@@ -123,17 +126,63 @@ impl<'de> Visitor<'de> for DefineVisitor {
     }
 }
 
-/// Reads the text; what is not TOML, or not this shape, is told with its place.
+/// Reads the text.
+///
+/// # Errors
+/// What is not TOML, or has anything but kernels: then none of it can be trusted.
 pub(super) fn parse(text: &str) -> Result<RawManifest, Diagnostic> {
-    toml::from_str(text).map_err(|error| {
-        let written = error.span().and_then(|span| text.get(span)).unwrap_or_default();
-        let mut diagnostic = Diagnostic::new(error.message().trim(), error.span());
-        if error.message().starts_with("unknown field") {
-            diagnostic = diagnostic.with_help(match closest(written, FIELDS) {
-                Some(field) => format!("did you mean `{field}`?"),
-                None => "take it out, or see `grainstore warm --help` for the fields".to_owned(),
-            });
+    let table = DeTable::parse(text).map_err(|error| told(text, &error))?.into_inner();
+    let mut raw = RawManifest::default();
+    for (field, value) in table {
+        if field.get_ref() != "kernel" {
+            let message = format!("unknown field `{}`, expected `kernel`", field.get_ref());
+            return Err(Diagnostic::at(message, field.span())
+                .with_help(suggested(field.get_ref(), ["kernel"])));
         }
-        diagnostic
-    })
+        let place = value.span();
+        let DeValue::Array(kernels) = value.into_inner() else {
+            let help = "write [[kernel]], with two brackets on each side: there may be several";
+            return Err(Diagnostic::at("`kernel` is not a list of tables", place).with_help(help));
+        };
+        for (index, kernel) in kernels.into_iter().enumerate() {
+            let name = kernel.get_ref().get("name").and_then(|name| name.get_ref().as_str());
+            let name = name.map_or_else(|| format!("#{}", index + 1), ToOwned::to_owned);
+            match RawKernel::deserialize(ValueDeserializer::from(kernel)) {
+                Ok(kernel) => raw.kernels.push(kernel),
+                Err(error) => {
+                    let mut wrong = told(text, &error);
+                    wrong.set_kernel(&name);
+                    raw.wrong.push(wrong);
+                }
+            }
+        }
+    }
+    Ok(raw)
+}
+
+/// The parser's own message, with its place and what to do.
+fn told(text: &str, error: &toml::de::Error) -> Diagnostic {
+    let message = error.message().trim();
+    let written = error.span().and_then(|span| text.get(span)).unwrap_or_default();
+    let help = if message.starts_with("unknown field") {
+        suggested(written, FIELDS)
+    } else if message == "missing field `name`" {
+        "give the kernel a name: name = \"NAME\"".to_owned()
+    } else if written.contains('\n') {
+        SEE_HELP.to_owned()
+    } else if message.ends_with("expected a sequence") {
+        format!("write a list: [{written}]")
+    } else if message.ends_with("expected a string") && !written.contains(['[', '{', '"']) {
+        format!("put it between quotes: \"{written}\"")
+    } else {
+        SEE_HELP.to_owned()
+    };
+    Diagnostic::new(message, error.span()).with_help(help)
+}
+
+fn suggested<'a>(written: &str, fields: impl IntoIterator<Item = &'a str>) -> String {
+    match closest(written, fields) {
+        Some(field) => format!("did you mean `{field}`?"),
+        None => "take it out, or see `grainstore warm --help` for the fields".to_owned(),
+    }
 }

@@ -35,7 +35,8 @@ fn read(text: &str) -> Result<Manifest, String> {
     fs::write(&path, text).unwrap();
     let read = Manifest::read(folder.path(), &known());
     let told = |error: ManifestError| {
-        error.to_string().replace(&format!("{}/", folder.path().display()), "")
+        let plain = anstream::adapter::strip_str(&error.to_string()).to_string();
+        plain.replace(&format!("{}/", folder.path().display()), "")
     };
     match read {
         Ok(Manifest { wrong: Some(wrong), .. }) | Err(wrong) => Err(told(wrong)),
@@ -105,14 +106,28 @@ fn what_is_not_toml_is_told_with_its_place() {
     let said = read("[[kernel]]\nname = \"k\nsource = \"saxpy.c\"\n").unwrap_err();
     assert!(said.starts_with("grainstore.toml:2:"), "{said}");
     assert!(said.contains("2 | name = \"k"), "{said}");
+    assert!(said.contains("help: `grainstore warm --help` shows"), "{said}");
 }
 
 #[test]
 fn a_field_that_is_missing_or_of_the_wrong_type_is_told_with_its_place() {
     let said = read("[[kernel]]\nsource = \"saxpy.c\"\n").unwrap_err();
     assert!(said.starts_with("grainstore.toml:1:1: missing field `name`"), "{said}");
-    let said = wrong("source = 7");
-    assert!(said.starts_with("grainstore.toml:3:10: invalid type: integer `7`"), "{said}");
+    assert!(said.contains("help: give the kernel a name"), "{said}");
+    let cases = [
+        ("source = 7", "3:10: invalid type: integer `7`", "between quotes: \"7\""),
+        ("options = \"-O3\"", "3:11: invalid type: string \"-O3\"", "write a list: [\"-O3\"]"),
+        ("source = [\"saxpy.c\"]", "3:10: invalid type: sequence", "grainstore warm --help"),
+        ("defines = [\n]", "3:11: invalid type: sequence", "grainstore warm --help"),
+    ];
+    for (line, expected, help) in cases {
+        let said = wrong(line);
+        assert!(said.starts_with(&format!("grainstore.toml:{expected}")), "{said}");
+        assert!(said.contains("= help: ") && said.contains(help), "{said}");
+    }
+    let said = read("[kernel]\nname = \"k\"\nsource = \"saxpy.c\"\n").unwrap_err();
+    assert!(said.starts_with("grainstore.toml:1:1: `kernel` is not a list"), "{said}");
+    assert!(said.contains("help: write [[kernel]]"), "{said}");
 }
 
 #[test]
@@ -222,8 +237,10 @@ fn all_that_is_wrong_is_told_at_once_in_the_order_of_the_text() {
         "source = \"gone.c\"\nbackends = [\"zebra\"]\n[kernel.defines]\nN = []\n[[kernel]]\nname = \
          \"k\"\nsource = \"saxpy.c\"",
     );
+    // The first one's "error: " comes from whoever shows it.
+    let said = format!("error: {said}");
     let places: Vec<_> =
-        said.lines().filter_map(|line| line.strip_prefix("grainstore.toml:")).collect();
+        said.lines().filter_map(|line| line.strip_prefix("error: grainstore.toml:")).collect();
     let starts = ["3:10:", "4:13:", "6:5:", "8:8:"];
     assert_eq!(places.len(), starts.len(), "{said}");
     for (place, start) in places.iter().zip(starts) {
@@ -240,6 +257,32 @@ fn a_manifest_that_is_not_there_or_not_text_is_told() {
     fs::write(&path, b"\xff").unwrap();
     let said = Manifest::read(&path, &known()).unwrap_err().to_string();
     assert!(said.contains("can't be read: invalid utf-8"), "{said}");
+    assert!(said.contains("help: save it as UTF-8"), "{said}");
+}
+
+#[test]
+fn a_kernel_whose_fields_cannot_be_read_leaves_the_others() {
+    let folder = folder();
+    let good = "[[kernel]]\nname = \"good\"\nsource = \"saxpy.c\"\n";
+    let unknown = "[[kernel]]\nname = \"unknown\"\nsorce = \"saxpy.c\"\n";
+    let nameless = "[[kernel]]\nsource = \"saxpy.c\"\n";
+    fs::write(folder.path().join(FILE_NAME), format!("{unknown}{good}{nameless}")).unwrap();
+    let manifest = Manifest::read(folder.path(), &known()).unwrap();
+    assert_eq!(manifest.kernels.len(), 1);
+    assert_eq!(manifest.kernels[0].name, "good");
+    let wrong = manifest.wrong.unwrap();
+    let names: Vec<_> = wrong.kernels().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["unknown", "#3"]);
+}
+
+#[test]
+fn a_field_beside_the_kernels_spoils_the_whole_manifest() {
+    let said = read("version = 1\n[[kernel]]\nname = \"k\"\nsource = \"saxpy.c\"\n").unwrap_err();
+    assert!(said.starts_with("grainstore.toml:1:1: unknown field `version`"), "{said}");
+    let folder = folder();
+    let text = "[[kernel]]\nname = \"k\"\nsource = \"saxpy.c\"\n[extra]\n";
+    fs::write(folder.path().join(FILE_NAME), text).unwrap();
+    Manifest::read(folder.path(), &known()).unwrap_err();
 }
 
 #[test]
