@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::plan::{Job, Skip};
 use super::report::{Outcome, Row};
-use crate::output::{self, Progress, RED, YELLOW, human};
+use crate::output::{self, Progress, YELLOW, human};
 
 /// One line for what was compiled, the whole log for what failed, nothing for what was there.
 pub(super) fn tell(progress: &Progress, job: &Job, row: &Row) {
@@ -14,7 +14,10 @@ pub(super) fn tell(progress: &Progress, job: &Job, row: &Row) {
         Some(error) => {
             progress.aside(|| {
                 let place = job.device.id();
-                output::note(format!("{RED}error{RED:#}: {name} on {place}: {}", error.trim_end()));
+                output::error(format!("{name} on {place}: {}", error.trim_end()));
+                if let Some(help) = advice(error) {
+                    output::note(format!("  = help: {help}"));
+                }
             });
             progress.passed();
         }
@@ -24,6 +27,18 @@ pub(super) fn tell(progress: &Progress, job: &Job, row: &Row) {
         }
         None => progress.passed(),
     }
+}
+
+/// What to do about a compiler's log, where its own words lead a manifest's writer nowhere: the file
+/// may well lie beside the source.
+fn advice(log: &str) -> Option<&'static str> {
+    let header = log.lines().any(|line| {
+        line.contains("fatal error:")
+            && (line.ends_with("No such file or directory") || line.ends_with("file not found"))
+    });
+    header.then_some(
+        "name the file in the kernel's `headers`, as #include does: it is part of the key then",
+    )
 }
 
 fn title(name: &str, variant: &str) -> String {
@@ -55,5 +70,21 @@ impl Warnings {
         for warning in noted {
             progress.aside(|| output::warn(&warning));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_is_not_found_brings_advice_and_other_errors_do_not() {
+        for log in [
+            "k.c:1:10: fatal error: n.h: No such file or directory\ncompilation terminated.",
+            "k.c:1:10: fatal error: 'n.h' file not found",
+        ] {
+            assert!(advice(log).is_some_and(|help| help.contains("`headers`")), "{log}");
+        }
+        assert_eq!(advice("k.c:1:5: error: 'y' undeclared"), None);
     }
 }

@@ -38,6 +38,18 @@ fn an_unknown_field() {
 }
 
 #[test]
+fn an_unknown_field_of_one_kernel_leaves_the_others() {
+    let place = Place::with_manifest(&format!(
+        "[[kernel]]\nname = \"wrong\"\nsorce = \"saxpy.c\"\n{THREE}"
+    ));
+    let ran = place.run(&["warm", "--json"]).expect(1);
+    ran.says("grainstore.toml:3:1: unknown field `sorce`").says("did you mean `source`?");
+    let json = ran.json();
+    assert_eq!((&json["compiled"], &json["failed"]), (&3.into(), &1.into()));
+    assert_eq!(json["kernels"][3]["name"], "wrong");
+}
+
+#[test]
 fn a_file_that_is_missing() {
     wrong(
         "[[kernel]]\nname = \"k\"\nsource = \"gone.c\"\n",
@@ -87,6 +99,15 @@ fn a_kernel_that_is_wrong_is_told_and_the_others_are_done() {
     let wrong = &json["kernels"][3];
     assert_eq!((&wrong["name"], &wrong["backend"]), (&"wrong".into(), &"".into()));
     assert!(wrong["error"].as_str().unwrap().contains("gone.c"));
+}
+
+#[test]
+fn a_header_that_the_manifest_does_not_name() {
+    let place = Place::with_manifest("[[kernel]]\nname = \"k\"\nsource = \"k.c\"\n");
+    place.write("common.h", "#define ONE 1\n");
+    place.write("k.c", "#include \"common.h\"\nint one(void) { return ONE; }\n");
+    let ran = place.run(&["warm"]).expect(1);
+    ran.says("k.c:1:10: fatal error").says("= help: name the file in the kernel's `headers`");
 }
 
 #[test]
