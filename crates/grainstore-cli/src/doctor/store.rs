@@ -15,6 +15,7 @@ pub(super) fn examine(location: &StoreLocation) -> StoreReport {
         Ok(folder) => folder,
         Err(error) => return StoreReport { error: Some(error.to_string()), ..report },
     };
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
     report.path = Some(folder.display().to_string());
     match ArtifactStore::open(&folder) {
         Ok(store) => {
