@@ -39,7 +39,8 @@ Exit codes:
   1    a kernel did not compile or is wrong in the manifest, or a check did not
        pass; the rest was done
   2    the command line or the whole manifest is wrong; nothing was done
-  3    a backend or a writable store is missing
+  3    what was asked for is not here: the backend named, any backend at all,
+       or a store that can be written
   130  interrupted (143: terminated); what was done until then is kept";
 
 /// Why a command stopped before its end: in words, and as an exit code.
