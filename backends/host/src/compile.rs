@@ -181,7 +181,8 @@ fn check_dependencies(folder: &Path, kernel: &str) -> Result<(), BackendError> {
         None => Ok(()),
         Some(file) => Err(BackendError::unsupported(
             format!("kernel `{kernel}` includes `{file}`, which is not among its headers"),
-            "give the header's content with the spec, under the name that `#include` uses",
+            "give the header's content with the spec (a manifest's `headers`), under the name that \
+             `#include` uses",
         )),
     }
 }

@@ -117,7 +117,9 @@ impl Compiler {
         let what = format!("`{} {}`", self.program.display(), arguments.join(" "));
         let log = String::from_utf8_lossy(&output.stderr);
         let message = format!("{}\n{}", output.status, log.trim());
-        Err(BackendError::failed(what, format!("{message}\nis it a C compiler like gcc or clang?")))
+        let message = message.trim_end();
+        let hint = "is it a C compiler like gcc or clang? The variable `CC` names another";
+        Err(BackendError::failed(what, format!("{message}\n{hint}")))
     }
 
     /// The files it consists of, as far as they are known: the program, and what that may run in

@@ -98,8 +98,8 @@ const INSTEAD: &[(&str, &str)] = &[
     ("@", "write out the options that the file holds"),
 ];
 
-const HEADERS: &str =
-    "give the header's content with the spec, under the name that `#include` uses";
+const HEADERS: &str = "give the header's content with the spec (a manifest's `headers`), under the \
+                       name that `#include` uses";
 const COMPILER: &str = "choose another compiler, with `CC` or the builder's `compiler`";
 const OUTPUT: &str = "the shared object is the only output; leave the option out";
 const LINK: &str =
@@ -161,8 +161,8 @@ fn instead(word: &str) -> &'static str {
     }
     let known = INSTEAD.iter().find(|(prefix, _)| word.starts_with(prefix));
     known.map_or(
-        "it is not among those known to read and write no file; if you know that of it, add it \
-         with the builder's `allow_option`",
+        "it is not among those known to read and write no file; leave it out, or if you know that \
+         of it, add it with the builder's `allow_option`",
         |(_, hint)| hint,
     )
 }

@@ -17,8 +17,8 @@ const PREFIXES: [&str; 4] = ["-D", "-O", "-U", "-cl-"];
 /// Options whose value is the next word.
 const PAIRS: [&str; 2] = ["-D", "-U"];
 
-const HEADERS: &str =
-    "give the header's content with the spec, under the name that `#include` uses";
+const HEADERS: &str = "give the header's content with the spec (a manifest's `headers`), under the \
+                       name that `#include` uses";
 
 /// The options as one text, as the driver wants them, or which one is refused, and why. `allowed`
 /// are those that the user of the backend vouches for.
@@ -63,8 +63,8 @@ fn instead(word: &str) -> &'static str {
     } else if word.starts_with("-x") {
         "the language is that of the spec; this backend takes OpenCL C"
     } else {
-        "it is not among those known to read no file; if you know that of it, add it with the \
-         builder's `allow_option`"
+        "it is not among those known to read no file; leave it out, or if you know that of it, add \
+         it with the builder's `allow_option`"
     }
 }
 
