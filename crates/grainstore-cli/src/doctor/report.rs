@@ -130,6 +130,20 @@ mod tests {
     }
 
     #[test]
+    fn the_document_names_every_field() {
+        let document = include_str!("../../../../docs/warm-and-doctor.md");
+        let mut backend = backend(true, true);
+        backend.devices.push(DeviceReport { id: "b:0".into(), name: "one".into() });
+        let json = serde_json::to_value(report(vec![backend], true)).unwrap();
+        let first = &json["backends"][0];
+        for object in [&json, first, &first["devices"][0], &json["store"]] {
+            for field in object.as_object().unwrap().keys() {
+                assert!(document.contains(&format!("\"{field}\"")), "{field}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_not_broken() {
         let missing = report(vec![backend(true, true), backend(false, false)], true);
         assert!(missing.usable() && !missing.broken());

@@ -176,6 +176,17 @@ mod tests {
     }
 
     #[test]
+    fn the_document_names_every_field() {
+        let document = include_str!("../../../../docs/warm-and-doctor.md");
+        let json = serde_json::to_value(report()).unwrap();
+        for object in [&json, &json["kernels"][3]] {
+            for field in object.as_object().unwrap().keys() {
+                assert!(document.contains(&format!("\"{field}\"")), "{field}");
+            }
+        }
+    }
+
+    #[test]
     fn the_table_has_a_row_for_each_backend() {
         let shown = anstream::adapter::strip_str(&report().table().to_string()).to_string();
         let expected = "\
