@@ -76,7 +76,10 @@ pub(crate) fn compile(
     let options = options::check(spec.name(), spec.options(), &settings.allowed)?;
     let folder = private_folder(settings.scratch.as_deref()).map_err(|error| {
         let place = settings.scratch.clone().unwrap_or_else(std::env::temp_dir);
-        BackendError::failed(format!("making a private folder in {}", place.display()), error)
+        BackendError::failed(
+            format!("making a private folder in {}", place.display()),
+            format!("{error}; the variable `TMPDIR` names another place"),
+        )
     })?;
     write_inputs(folder.path(), spec).map_err(|error| {
         BackendError::failed(format!("writing the source of kernel `{}`", spec.name()), error)

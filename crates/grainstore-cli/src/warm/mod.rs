@@ -128,8 +128,11 @@ fn read(manifest: Option<&Path>, known: &[KnownBackend]) -> Result<Manifest, Fai
     if let Some(path) = manifest {
         return Manifest::read(path, known).map_err(Failure::usage);
     }
-    let folder = env::current_dir()
-        .map_err(|error| Failure::environment(format!("the current folder is gone: {error}")))?;
+    let folder = env::current_dir().map_err(|error| {
+        Failure::environment(format!(
+            "the current folder is gone: {error}; go to one that is there"
+        ))
+    })?;
     let path = match manifest::find(&folder).map_err(Failure::usage)? {
         Found::Nearest(path) => path,
         Found::Examples(path) => {

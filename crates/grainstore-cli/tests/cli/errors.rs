@@ -121,6 +121,16 @@ fn a_store_that_cannot_be_made() {
 }
 
 #[test]
+fn a_folder_for_temporary_files_that_is_not_there() {
+    let place = Place::with_manifest(THREE);
+    let mut warm = place.grainstore(&["warm"]);
+    let ran = warm.env("TMPDIR", place.path("gone")).output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("gone") && said.contains("`TMPDIR` names another place"), "{said}");
+}
+
+#[test]
 fn a_command_line_that_is_wrong() {
     let place = Place::with_manifest(THREE);
     place.run(&[]).expect(2).says("Usage:");
