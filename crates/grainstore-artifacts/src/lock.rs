@@ -69,6 +69,16 @@ impl Lock {
         // Without a note it is waited for as long as those who wait are willing to.
         let _ = positioned::write(&self.file, &millis, self.place.note());
     }
+
+    /// Takes the note away: whoever gets the lock next sees that it was released and not lost.
+    pub(crate) fn unnote(&self) {
+        let _ = positioned::write(&self.file, &[0; 8], self.place.note());
+    }
+
+    /// Whether the one who held it before died with it.
+    pub(crate) fn was_lost(&self) -> bool {
+        noted(&self.file, self.place).is_some()
+    }
 }
 
 /// Since when whoever holds this place does so, if that was noted.
@@ -183,6 +193,7 @@ mod system {
     use super::*;
     use nix::errno::Errno;
     use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
 
     const NAME: &str = "locks";
 
@@ -195,7 +206,7 @@ mod system {
     }
 
     pub(super) fn try_lock(file: &File, place: Place) -> io::Result<bool> {
-        match set(file, place, nix::libc::F_WRLCK) {
+        match set(file, place, libc::F_WRLCK) {
             Ok(()) => Ok(true),
             Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
             Err(errno) => Err(errno.into()),
@@ -203,13 +214,13 @@ mod system {
     }
 
     pub(super) fn unlock(file: &File, place: Place) -> io::Result<()> {
-        Ok(set(file, place, nix::libc::F_UNLCK)?)
+        Ok(set(file, place, libc::F_UNLCK)?)
     }
 
-    fn set(file: &File, place: Place, kind: nix::libc::c_int) -> Result<(), Errno> {
-        let range = nix::libc::flock {
+    fn set(file: &File, place: Place, kind: libc::c_int) -> Result<(), Errno> {
+        let range = libc::flock {
             l_type: kind as _,
-            l_whence: nix::libc::SEEK_SET as _,
+            l_whence: libc::SEEK_SET as _,
             l_start: place.0 as _,
             l_len: 1,
             l_pid: 0,

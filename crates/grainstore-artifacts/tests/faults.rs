@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use grainstore_artifacts::{ArtifactStore, Error, Group};
+use grainstore_artifacts::{ArtifactStore, Error, Group, Options};
 use tempfile::TempDir;
 
 use common::{group, key, not_run};
@@ -32,7 +32,7 @@ impl Mount {
     }
 
     fn read_only(&self) {
-        mount(&["-o", "remount,ro"], self.0.path()).expect("to mount again what is mounted");
+        mount(&["-o", "remount,ro,noexec"], self.0.path()).expect("to mount again what is mounted");
     }
 
     fn path(&self) -> &Path {
@@ -128,6 +128,37 @@ fn a5_a_read_only_disk_serves_what_it_has() {
         assert_eq!(kind(&error), ErrorKind::ReadOnlyFilesystem);
         assert!(error.to_string().contains("GRAINSTORE_DIR"), "{error}");
     }
+}
+
+#[test]
+fn a8_a_layer_on_a_disk_that_is_read_only_and_noexec_is_served() {
+    let Some(disk) = Mount::new("mode=0755") else { return };
+    let place = tempfile::tempdir().unwrap();
+    let store = ArtifactStore::open(place.path().join("store")).unwrap();
+    store.put(&key(0), &group()).unwrap();
+    let bundle = disk.path().join("kernels.tar");
+    store.pack(&bundle, |_| true).unwrap();
+    let unpacked = disk.path().join("unpacked");
+    ArtifactStore::open(&unpacked).unwrap().unpack(&bundle).unwrap();
+    disk.read_only();
+    for layer in [&bundle, &unpacked] {
+        let above = Options::new().layer(layer).open(place.path().join("above")).unwrap();
+        assert_eq!(above.get(&key(0)).unwrap(), Some(group()));
+        let alone = Options::new().use_only().open(&unpacked).unwrap();
+        assert_eq!(alone.get(&key(0)).unwrap(), Some(group()));
+    }
+}
+
+#[test]
+fn a3_a_store_within_its_limit_never_fills_a_small_disk() {
+    let Some(disk) = Mount::new("size=1m,mode=0755") else { return };
+    let store = Options::new().limit(64 << 10).open(disk.path().join("store")).unwrap();
+    // Within its limit it never fills the disk, whatever is put.
+    for number in 0..100 {
+        store.put(&key(number), &Group::new("k", vec![1; 20 << 10])).unwrap();
+    }
+    assert!(store.get(&key(99)).unwrap().is_some());
+    assert_eq!(unfinished(disk.path()), 0);
 }
 
 #[test]

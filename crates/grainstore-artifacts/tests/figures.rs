@@ -32,6 +32,20 @@ fn figures_are_added_up_over_everybody_who_had_the_store_open() {
 }
 
 #[test]
+fn asking_twice_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ArtifactStore::open(folder.path()).unwrap();
+    store.put(&key(0), &group()).unwrap();
+    for hits in 1..4 {
+        store.get(&key(0)).unwrap().unwrap();
+        assert_eq!(store.overall_statistics().hits, hits);
+        assert_eq!(store.overall_statistics().writes, 1);
+    }
+    drop(store);
+    assert_eq!(ArtifactStore::open(folder.path()).unwrap().overall_statistics().hits, 3);
+}
+
+#[test]
 fn those_who_have_it_open_at_once_lose_nothing_of_each_other() {
     let folder = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {

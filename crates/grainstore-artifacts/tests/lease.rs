@@ -158,6 +158,24 @@ fn a4_who_waited_finds_what_was_put() {
 }
 
 #[test]
+fn a4_what_one_could_not_make_the_others_try_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ArtifactStore::open(folder.path()).unwrap();
+    // Whoever comes when it is released already has waited for nobody: then once more.
+    while store.statistics().waited == 0 {
+        let first = lease(&store, 0, FOR_EVER);
+        thread::scope(|scope| {
+            let second = scope.spawn(|| lease(&store, 0, FOR_EVER));
+            thread::yield_now();
+            drop(first);
+            let second = second.join().unwrap();
+            assert_eq!(second.is_exclusive(), store.statistics().waited == 0);
+        });
+    }
+    assert!(lease(&store, 0, Duration::ZERO).is_exclusive());
+}
+
+#[test]
 fn a4_keys_do_not_wait_for_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let store = ArtifactStore::open(folder.path()).unwrap();

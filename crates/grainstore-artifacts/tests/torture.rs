@@ -10,7 +10,11 @@
 //! *namespace* are purged. Each artifact's bytes tell whose they are and are all of one writer, so a
 //! wrong answer is one that is not so.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that can't set its scene should fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that can't set its scene should fail"
+)]
 
 mod common;
 

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use bytes::Bytes;
+
 use super::{Listed, MARK_FOR, distance};
 use crate::{Error, positioned};
 

@@ -29,11 +29,19 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Whether others wait for it. They do not where the file system has no locks, where the time
-    /// to wait was over, and in a forked child of the process that got it.
+    /// Whether others wait for it. They do not where the file system has no locks, after waiting in
+    /// vain, and in a forked child of the process that got it.
     #[must_use]
     pub fn is_exclusive(&self) -> bool {
         self.lock.as_ref().is_some_and(Lock::is_ours)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(lock) = self.lock.as_ref().filter(|lock| lock.is_ours()) {
+            lock.unnote();
+        }
     }
 }
 
@@ -43,8 +51,10 @@ impl ArtifactStore {
     ///
     /// Where another has the lease, this waits until it is dropped, and looks again. After `bound`
     /// it waits no longer and gives a lease that is not exclusive: the caller makes the group as
-    /// well, and nothing is wrong but that it is made twice. The same where there are no locks, and
-    /// where the other's lease is older than its [greatest age](crate::Options::lease_age).
+    /// well, and nothing is wrong but that it is made twice. The same where there are no locks, where
+    /// the other's lease is older than its [greatest age](crate::Options::lease_age), and where the
+    /// other has dropped it and put nothing: what one could not make, the others try at once. After a
+    /// process that died with its lease, only one does.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -85,21 +95,27 @@ impl ArtifactStore {
             let age = noted.and_then(|noted| SystemTime::now().duration_since(noted).ok());
             age.is_some_and(|age| age > greatest_age)
         };
-        let (lock, waited) = match lock::wait(&self.shared.folder.load(), place, bound, too_old) {
+        let folder = self.shared.folder.load();
+        let lease = match lock::wait(&folder, place, bound, too_old) {
             Waited::Held { lock, waited } => {
-                lock.note(SystemTime::now());
-                (Some(lock), waited)
+                if waited {
+                    self.shared.counters.count(Figure::Waited);
+                }
+                // Who released it in an orderly way and leaves nothing could not make it, or does
+                // not keep it. The next will fare no better, so all try at once and not in turn.
+                let in_vain = waited && !lock.was_lost();
+                if !in_vain {
+                    lock.note(SystemTime::now());
+                }
+                Lease { lock: Some(lock).filter(|_| !in_vain) }
             }
-            Waited::TooLong | Waited::NoLocks => (None, false),
+            Waited::TooLong | Waited::NoLocks => Lease { lock: None },
         };
-        if waited {
-            self.shared.counters.count(Figure::Waited);
-        }
         // Between the look and the lock another may have put it and released the lock, also where
         // nobody waited.
         match self.counted(self.look_up(key))? {
             Found::Group(group) => Ok(LookUp::Hit(group)),
-            Found::Nothing | Found::Rejected(_) => Ok(LookUp::Lease(Lease { lock })),
+            Found::Nothing | Found::Rejected(_) => Ok(LookUp::Lease(lease)),
         }
     }
 }
