@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask check`, `cargo xtask test` and `cargo xtask bench`.
+//! The project's own commands: `cargo xtask check`, `test`, `prove` and `bench`.
 //!
 //! A command is a file of its own: it runs steps, notes how each went in a [`report::Report`], and
 //! the report is printed at the end. What could not run is listed with the reason.
@@ -9,6 +9,7 @@ mod doctor;
 mod guarantees;
 mod not_run;
 mod packages;
+mod prove;
 mod report;
 mod shell;
 mod test;
@@ -24,6 +25,7 @@ usage: cargo xtask COMMAND
   check   format, lints, documentation, licences, unused dependencies, the look of the tree, and
           that the guarantees name tests that are there
   test    installs what the tests need and this machine lacks, where it can, and runs all of them
+  prove   the cache under tools that try its interleavings: model checkers, sanitizers, fuzzing
   torture processes that are killed over and over while they use one store; `--minutes N`
   bench   our cache beside its peers; `cargo xtask bench --help` lists what it can be asked for";
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let report = match arguments.as_slice() {
         ["check"] => check::run(),
         ["test"] => test::run(),
+        ["prove"] => prove::run(),
         ["torture", rest @ ..] => match torture::command(rest) {
             Some(report) => report,
             None => return ExitCode::from(2),
