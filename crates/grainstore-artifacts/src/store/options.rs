@@ -15,7 +15,7 @@ pub const DEFAULT_LIMIT: u64 = 1 << 30;
 /// # let folder = folder.path();
 /// use grainstore_artifacts::Options;
 /// let store = Options::new().limit(200 << 20).open(folder)?;
-/// # Ok::<(), grainstore_artifacts::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
