@@ -121,7 +121,7 @@ fn a_miss_against_a_look_for_room() {
 /// What it holds it asks about, and `idle` asks for the very key that the miss is for.
 #[test]
 fn a_miss_against_an_idle_that_asks_for_its_key() {
-    explore("a miss against an idle that asks for its key", 3, || {
+    explore("a miss against an idle that asks for its key", 5, || {
         let world = World::default();
         let asked: Arc<OnceLock<Grains>> = Arc::default();
         let idle = (world.clone(), asked.clone());
@@ -153,7 +153,7 @@ fn a_miss_against_an_idle_that_asks_for_its_key() {
 /// The same of who makes room for a weight.
 #[test]
 fn a_miss_against_a_fit() {
-    explore("a miss against a value that makes room for its weight", 3, || {
+    explore("a miss against a value that makes room for its weight", 5, || {
         let world = World::default();
         let cache = world.builder(2).weigher(|_, _| 1).max_weight(1).build().unwrap();
         drop(world.ask(&cache, 1));
