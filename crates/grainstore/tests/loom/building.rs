@@ -6,19 +6,19 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use grainstore::{Error, Ownership};
-use loom::thread;
 
 use crate::world::{Grain, Grains, World, check, device, explore, look};
 
 #[test]
 fn two_builds_of_one_key() {
-    explore("two threads ask for one key", None, || {
+    explore("two threads ask for one key", 6, || {
         let world = World::default();
         let cache = world.cache(1);
-        let other = thread::spawn({
+        let other = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || world.ask(&cache, 1).map(|pin| look(&pin, 1))
         });
+        world.step();
         let pin = world.ask(&cache, 1).unwrap();
         other.join().unwrap().unwrap();
         assert_eq!(cache.statistics().built, 1);
@@ -32,10 +32,11 @@ fn a_failing_build_and_those_who_wait_for_it() {
     explore("a build that fails, and a waiter", None, || {
         let world = World::default();
         let cache = world.cache(1);
-        let other = thread::spawn({
+        let other = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || world.ask(&cache, 1)
         });
+        world.step();
         let failure = cache.get_or_build(&1, || Err(std::io::Error::other("on purpose")));
         check(&failure, 1);
         match other.join().unwrap() {
@@ -51,13 +52,14 @@ fn a_failing_build_and_those_who_wait_for_it() {
 
 #[test]
 fn a_place_taken_and_given_back() {
-    explore("two keys and one place", None, || {
+    explore("two keys and one place", 6, || {
         let world = World::default();
         let cache = world.cache(1);
-        let other = thread::spawn({
+        let other = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || drop(world.ask(&cache, 1))
         });
+        world.step();
         let answer = world.ask(&cache, 2);
         other.join().unwrap();
         drop(answer);
@@ -72,10 +74,11 @@ fn two_misses_and_one_victim() {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
-        let other = thread::spawn({
+        let other = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || drop(world.ask(&cache, 2))
         });
+        world.step();
         drop(world.ask(&cache, 3));
         other.join().unwrap();
         world.ask(&cache, 4).unwrap();
@@ -86,14 +89,15 @@ fn two_misses_and_one_victim() {
 /// `idle` is asked by one, and the other waits for the answer.
 #[test]
 fn two_misses_and_one_question() {
-    explore("two misses, and one of them asks", 4, || {
+    explore("two misses, and one of them asks", 3, || {
         let world = World::default();
         let cache = world.asking(1).build().unwrap();
         drop(world.ask(&cache, 1));
-        let other = thread::spawn({
+        let other = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || drop(world.ask(&cache, 2))
         });
+        world.step();
         drop(world.ask(&cache, 3));
         other.join().unwrap();
         world.ask(&cache, 4).unwrap();
@@ -108,10 +112,11 @@ fn a_miss_against_a_look_for_room() {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
-        let other = thread::spawn({
+        let other = world.spawn({
             let cache = cache.clone();
             move || cache.wait_for_room(Duration::ZERO)
         });
+        world.step();
         world.ask(&cache, 2).unwrap();
         other.join().unwrap();
         world.end(cache);
@@ -121,7 +126,7 @@ fn a_miss_against_a_look_for_room() {
 /// What it holds it asks about, and `idle` asks for the very key that the miss is for.
 #[test]
 fn a_miss_against_an_idle_that_asks_for_its_key() {
-    explore("a miss against an idle that asks for its key", 5, || {
+    explore("a miss against an idle that asks for its key", 4, || {
         let world = World::default();
         let asked: Arc<OnceLock<Grains>> = Arc::default();
         let idle = (world.clone(), asked.clone());
@@ -138,10 +143,11 @@ fn a_miss_against_an_idle_that_asks_for_its_key() {
             .unwrap();
         assert!(asked.set(cache.clone()).is_ok());
         drop(world.ask(&cache, 1));
-        let other = thread::spawn({
+        let other = world.spawn({
             let cache = cache.clone();
             move || cache.wait_for_room(Duration::ZERO)
         });
+        world.step();
         drop(world.ask(&cache, 2));
         other.join().unwrap();
         // The cache and its idle keep each other.
@@ -153,14 +159,15 @@ fn a_miss_against_an_idle_that_asks_for_its_key() {
 /// The same of who makes room for a weight.
 #[test]
 fn a_miss_against_a_fit() {
-    explore("a miss against a value that makes room for its weight", 5, || {
+    explore("a miss against a value that makes room for its weight", 4, || {
         let world = World::default();
         let cache = world.builder(2).weigher(|_, _| 1).max_weight(1).build().unwrap();
         drop(world.ask(&cache, 1));
-        let other = thread::spawn({
+        let other = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || drop(world.ask(&cache, 2))
         });
+        world.step();
         drop(world.ask(&cache, 3));
         other.join().unwrap();
         world.end(cache);
@@ -169,10 +176,10 @@ fn a_miss_against_a_fit() {
 
 #[test]
 fn a_build_against_its_devices_eviction() {
-    explore("a build's end against its device's eviction", None, || {
+    explore("a build's end against its device's eviction", 6, || {
         let world = World::default();
         let cache = world.cache(2);
-        let builder = thread::spawn({
+        let builder = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || {
                 let answer = cache.on(&device()).get_or_build(&1, || world.build(1));
@@ -182,6 +189,7 @@ fn a_build_against_its_devices_eviction() {
                 }
             }
         });
+        world.step();
         cache.evict_device(&device()).wait().unwrap();
         builder.join().unwrap();
         world.end(cache);
@@ -190,10 +198,10 @@ fn a_build_against_its_devices_eviction() {
 
 #[test]
 fn a_build_against_a_clear_that_dooms() {
-    explore("a build's end against the clear of a borrowing cache", None, || {
+    explore("a build's end against the clear of a borrowing cache", 6, || {
         let world = World::default();
         let cache = world.builder(1).ownership(Ownership::Borrows).build().unwrap();
-        let builder = thread::spawn({
+        let builder = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || {
                 if let Err(error) = world.ask(&cache, 1) {
@@ -201,6 +209,7 @@ fn a_build_against_a_clear_that_dooms() {
                 }
             }
         });
+        world.step();
         cache.clear().wait().unwrap();
         builder.join().unwrap();
         world.end(cache);
@@ -209,13 +218,14 @@ fn a_build_against_a_clear_that_dooms() {
 
 #[test]
 fn a_build_against_a_clear_that_does_not() {
-    explore("a build's end against the clear of an owning cache", None, || {
+    explore("a build's end against the clear of an owning cache", 6, || {
         let world = World::default();
         let cache = world.cache(1);
-        let builder = thread::spawn({
+        let builder = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || drop(world.ask(&cache, 1).unwrap())
         });
+        world.step();
         cache.clear().wait().unwrap();
         builder.join().unwrap();
         world.end(cache);
@@ -230,7 +240,7 @@ fn two_builds_of_one_key_around_a_removal() {
         let cache = world.cache(2);
         let removed = Arc::new(AtomicBool::new(false));
         let late = Arc::new(AtomicBool::new(false));
-        let builder = thread::spawn({
+        let builder = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             let (removed, late) = (removed.clone(), late.clone());
             move || {
@@ -244,6 +254,7 @@ fn two_builds_of_one_key_around_a_removal() {
                 }
             }
         });
+        world.step();
         drop(cache.remove(&1));
         removed.store(true, Ordering::Relaxed);
         let mine = Arc::new(AtomicBool::new(false));
@@ -262,13 +273,14 @@ fn two_builds_of_one_key_around_a_removal() {
 
 #[test]
 fn a_leader_that_is_dropped_against_a_waiter() {
-    explore("a leader dropped while a waiter arrives", None, || {
+    explore("a leader dropped while a waiter arrives", 6, || {
         let world = World::default();
         let cache = world.cache(1);
-        let waiter = thread::spawn({
+        let waiter = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || look(&world.ask(&cache, 1).unwrap(), 1)
         });
+        world.step();
         let never = std::future::pending::<Result<_, std::io::Error>>();
         let mut leading = Box::pin(cache.get_or_build_async(&1, never));
         let poll = leading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -286,10 +298,11 @@ fn a_leader_that_is_dropped_against_a_removal() {
         let never = std::future::pending::<Result<_, std::io::Error>>();
         let mut leading = Box::pin(cache.get_or_build_async(&1, never));
         assert!(leading.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        let remover = thread::spawn({
+        let remover = world.spawn({
             let cache = cache.clone();
             move || cache.remove(&1).wait().unwrap()
         });
+        world.step();
         drop(leading);
         remover.join().unwrap();
         world.ask(&cache, 2).unwrap();
@@ -303,10 +316,11 @@ fn a_waiter_that_is_dropped_against_the_end_of_the_build() {
     explore("a waiter dropped while the build ends", 5, || {
         let world = World::default();
         let cache = world.cache(1);
-        let builder = thread::spawn({
+        let builder = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || drop(world.ask(&cache, 1).unwrap())
         });
+        world.step();
         let waiter_world = world.clone();
         let mine = async move { waiter_world.build(1) };
         let mut waiting = Box::pin(cache.get_or_build_async(&1, mine));

@@ -12,7 +12,7 @@ fn a_pin_against_a_claim() {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
-        let reader = thread::spawn({
+        let reader = world.spawn({
             let cache = cache.clone();
             move || {
                 if let Some(pin) = cache.get(&1) {
@@ -22,6 +22,7 @@ fn a_pin_against_a_claim() {
                 }
             }
         });
+        world.step();
         match world.ask(&cache, 2) {
             Ok(pin) => look(&pin, 2),
             Err(error) => assert!(matches!(error, Error::Busy { pinned: 1, .. }), "{error}"),
@@ -40,10 +41,11 @@ fn a_second_hit_against_a_claim() {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
-        let evictor = thread::spawn({
+        let evictor = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || drop(world.ask(&cache, 2))
         });
+        world.step();
         if let Some(pin) = cache.get(&1) {
             look(&pin, 1);
             thread::yield_now();
@@ -55,6 +57,27 @@ fn a_second_hit_against_a_claim() {
     });
 }
 
+/// What a hit finds without a lock has been published by its builder's last step.
+#[test]
+fn a_hit_against_the_end_of_a_build() {
+    explore("a hit without a lock against the end of a build", 5, || {
+        let world = World::default();
+        let cache = world.cache(2);
+        drop(world.ask(&cache, 1));
+        drop(cache.get(&1));
+        let builder = world.spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 2).unwrap())
+        });
+        world.step();
+        if let Some(pin) = cache.get(&2) {
+            look(&pin, 2);
+        }
+        builder.join().unwrap();
+        world.end(cache);
+    });
+}
+
 #[test]
 fn a_slot_against_a_claim_and_a_build_in_its_place() {
     explore("a slot's hit against an eviction and a new value in the place", 4, || {
@@ -62,10 +85,11 @@ fn a_slot_against_a_claim_and_a_build_in_its_place() {
         let cache = world.cache(1);
         let mut slot = cache.slot(1);
         drop(slot.get_or_build(|| world.build(1)));
-        let evictor = thread::spawn({
+        let evictor = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || drop(world.ask(&cache, 2))
         });
+        world.step();
         if let Some(pin) = slot.get() {
             look(&pin, 1);
             thread::yield_now();
@@ -83,7 +107,7 @@ fn a_claim_against_an_idle_that_flips() {
         let world = World::default();
         let cache = world.asking(1).build().unwrap();
         drop(world.ask(&cache, 1));
-        let user = thread::spawn({
+        let user = world.spawn({
             let (world, cache) = (world.clone(), cache.clone());
             move || {
                 if let Some(pin) = cache.get(&1) {
@@ -97,6 +121,7 @@ fn a_claim_against_an_idle_that_flips() {
                 }
             }
         });
+        world.step();
         drop(world.ask(&cache, 2));
         user.join().unwrap();
         world.set_busy(false);
@@ -112,10 +137,11 @@ fn the_last_unpin_against_an_eviction() {
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
         let pin = cache.get(&1).unwrap();
-        let holder = thread::spawn(move || {
+        let holder = world.spawn(move || {
             look(&pin, 1);
             drop(pin);
         });
+        world.step();
         drop(world.ask(&cache, 2));
         holder.join().unwrap();
         world.ask(&cache, 3).unwrap();
@@ -130,10 +156,11 @@ fn the_last_counted_unpin_against_an_eviction() {
         let cache = world.cache(1);
         let pin = world.ask(&cache, 1).unwrap();
         let clone = pin.clone();
-        let holder = thread::spawn(move || {
+        let holder = world.spawn(move || {
             look(&pin, 1);
             drop(pin);
         });
+        world.step();
         drop(clone);
         drop(world.ask(&cache, 2));
         holder.join().unwrap();
@@ -149,10 +176,11 @@ fn the_last_unpin_against_a_removal() {
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
         let pin = cache.get(&1).unwrap();
-        let holder = thread::spawn(move || {
+        let holder = world.spawn(move || {
             look(&pin, 1);
             drop(pin);
         });
+        world.step();
         cache.remove(&1).wait().unwrap();
         assert_eq!(world.alive(), 0);
         holder.join().unwrap();
@@ -168,12 +196,13 @@ fn a_clone_against_a_removal() {
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
         let pin = cache.get(&1).unwrap();
-        let holder = thread::spawn(move || {
+        let holder = world.spawn(move || {
             let clone = pin.clone();
             drop(pin);
             look(&clone, 1);
             drop(clone);
         });
+        world.step();
         cache.remove(&1).wait().unwrap();
         assert_eq!(world.alive(), 0);
         holder.join().unwrap();
@@ -188,12 +217,13 @@ fn a_clone_against_a_claim() {
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
         let pin = cache.get(&1).unwrap();
-        let holder = thread::spawn(move || {
+        let holder = world.spawn(move || {
             let clone = pin.clone();
             drop(pin);
             look(&clone, 1);
             drop(clone);
         });
+        world.step();
         drop(world.ask(&cache, 2));
         holder.join().unwrap();
         world.ask(&cache, 3).unwrap();
@@ -204,15 +234,16 @@ fn a_clone_against_a_claim() {
 /// The slot of a pin that somebody waits for is set free, and taken by its owner for another value.
 #[test]
 fn a_watched_slot_taken_again() {
-    explore("a watched slot that its owner takes again", None, || {
+    explore("a watched slot that its owner takes again", 6, || {
         let world = World::default();
         let cache = world.cache(2);
         drop((world.ask(&cache, 1), world.ask(&cache, 2)));
         let pin = cache.get(&1).unwrap();
-        let remover = thread::spawn({
+        let remover = world.spawn({
             let cache = cache.clone();
             move || cache.remove(&1).wait().unwrap()
         });
+        world.step();
         drop(pin);
         let other = cache.get(&2).unwrap();
         look(&other, 2);
@@ -230,10 +261,11 @@ fn a_pin_that_outlives_its_thread() {
         let world = World::default();
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
-        let giver = thread::spawn({
+        let giver = world.spawn({
             let cache = cache.clone();
             move || cache.get(&1).unwrap()
         });
+        world.step();
         let pin = giver.join().unwrap();
         let drain = cache.remove(&1);
         look(&pin, 1);

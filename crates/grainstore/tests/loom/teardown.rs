@@ -1,7 +1,6 @@
 //! Drains, and the end of a cache.
 
 use grainstore::ReleaseError;
-use loom::thread;
 
 use crate::world::{World, device, explore, look};
 
@@ -13,10 +12,11 @@ fn two_drains_over_one_value() {
         drop(cache.on(&device()).get_or_build(&1, || world.build(1)));
         let pin = cache.on(&device()).get(&1).unwrap();
         let first = cache.on(&device()).remove(&1);
-        let second = thread::spawn({
+        let second = world.spawn({
             let cache = cache.clone();
             move || cache.evict_device(&device()).wait().unwrap()
         });
+        world.step();
         look(&pin, 1);
         drop(pin);
         first.wait().unwrap();
@@ -28,7 +28,7 @@ fn two_drains_over_one_value() {
 
 #[test]
 fn a_release_error_against_two_drains() {
-    explore("an error of a release, and two drains that end", None, || {
+    explore("an error of a release, and two drains that end", 7, || {
         let world = World::default();
         let release = world.clone();
         let cache = world
@@ -43,7 +43,7 @@ fn a_release_error_against_two_drains() {
         let first = cache.remove(&1);
         let second = cache.clear();
         assert_eq!((first.pending(), second.pending()), (1, 0));
-        let waiter = thread::spawn(move || first.wait());
+        let waiter = world.spawn(move || first.wait());
         drop(pin);
         let error = waiter.join().unwrap();
         assert!(matches!(error, Err(ReleaseError::Failed(_))), "{error:?}");
@@ -58,10 +58,11 @@ fn two_clears_at_once() {
         let world = World::default();
         let cache = world.asking(1).build().unwrap();
         drop(world.ask(&cache, 1));
-        let other = thread::spawn({
+        let other = world.spawn({
             let cache = cache.clone();
             move || drop(cache.clear())
         });
+        world.step();
         drop(cache.clear());
         other.join().unwrap();
         assert_eq!(world.alive(), 0);
@@ -76,10 +77,11 @@ fn an_abandoned_value_against_its_last_unpin() {
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
         let pin = cache.get(&1).unwrap();
-        let holder = thread::spawn(move || {
+        let holder = world.spawn(move || {
             look(&pin, 1);
             drop(pin);
         });
+        world.step();
         let abandoned = cache.remove(&1).abandon();
         holder.join().unwrap();
         let figures = cache.statistics();
@@ -98,10 +100,11 @@ fn the_last_pin_against_the_last_handle() {
         let cache = world.cache(1);
         drop(world.ask(&cache, 1));
         let pin = cache.get(&1).unwrap();
-        let holder = thread::spawn(move || {
+        let holder = world.spawn(move || {
             look(&pin, 1);
             drop(pin);
         });
+        world.step();
         drop(cache);
         holder.join().unwrap();
         assert_eq!(world.alive(), 0);
@@ -114,10 +117,11 @@ fn the_last_counted_pin_against_the_last_handle() {
         let world = World::default();
         let cache = world.cache(1);
         let pin = world.ask(&cache, 1).unwrap();
-        let holder = thread::spawn(move || {
+        let holder = world.spawn(move || {
             look(&pin, 1);
             drop(pin);
         });
+        world.step();
         drop(cache);
         holder.join().unwrap();
         assert_eq!(world.alive(), 0);

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use loom::thread::JoinHandle;
+
 use grainstore::{Builder, Cache, DeviceId, Error, Family, Pinned};
 
 pub(crate) type Grains = Cache<u8, Grain>;
 
-/// Tries all interleavings, or those with so many preemptions, and says how many those were.
+/// Tries the interleavings, or those with so many preemptions, and says how many those were.
 /// `LOOM_MAX_PREEMPTIONS` sets another bound.
 pub(crate) fn explore(
     name: &str,
@@ -20,7 +22,7 @@ pub(crate) fn explore(
     builder.max_branches = 20_000;
     let bound = match builder.preemption_bound {
         Some(bound) => format!("at most {bound} preemptions"),
-        None => "all there are".to_owned(),
+        None => "any number of preemptions".to_owned(),
     };
     let tried = Arc::new(AtomicUsize::new(0));
     let count = tried.clone();
@@ -34,7 +36,8 @@ pub(crate) fn explore(
 }
 
 /// What is known of all values. The threads of a model change in loom's own operations alone, so
-/// that these numbers need nothing of loom, and order nothing in the model.
+/// that these numbers need nothing of loom, and order nothing in the model. But for the steps: see
+/// [`World::step`].
 #[derive(Clone, Default)]
 pub(crate) struct World(Arc<Lives>);
 
@@ -45,6 +48,7 @@ struct Lives {
     released: AtomicUsize,
     capacity: AtomicUsize,
     busy: AtomicBool,
+    steps: loom::sync::atomic::AtomicUsize,
 }
 
 /// A value.
@@ -54,6 +58,27 @@ pub(crate) struct Grain {
 }
 
 impl World {
+    /// A step whose order among the other threads' steps loom has to try both ways.
+    ///
+    /// Loom leaves out an order of two accesses that it takes for independent, and for that it knows
+    /// only the latest access of each word. Where one thread reads a word, and another reads it and
+    /// then writes it, it does not try to let the write come first. These steps make it try: all of
+    /// them change one word. They order no memory.
+    pub(crate) fn step(&self) {
+        self.0.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A thread that steps at its beginning and its end.
+    pub(crate) fn spawn<T: 'static>(&self, run: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
+        let world = self.clone();
+        loom::thread::spawn(move || {
+            world.step();
+            let done = run();
+            world.step();
+            done
+        })
+    }
+
     /// A cache with so many places.
     pub(crate) fn cache(&self, places: usize) -> Grains {
         self.builder(places).build().unwrap()
@@ -82,6 +107,7 @@ impl World {
 
     /// What a build closure returns.
     pub(crate) fn build(&self, key: u8) -> Result<Grain, std::io::Error> {
+        self.step();
         self.0.made.fetch_add(1, Ordering::Relaxed);
         let alive = self.0.alive.fetch_add(1, Ordering::Relaxed) + 1;
         assert!(alive <= self.0.capacity.load(Ordering::Relaxed), "{alive} values are alive");
@@ -97,6 +123,7 @@ impl World {
 
     pub(crate) fn release(&self, grain: &Grain) {
         assert!(!grain.gone.swap(true, Ordering::Relaxed), "released twice");
+        self.step();
         self.0.alive.fetch_sub(1, Ordering::Relaxed);
         self.0.released.fetch_add(1, Ordering::Relaxed);
     }
