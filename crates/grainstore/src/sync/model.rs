@@ -1,5 +1,5 @@
-//! The types of a model checker: loom tries every interleaving and every order of memory that the
-//! language allows, shuttle interleavings at random of the whole cache.
+//! The types of a model checker: loom tries interleavings and the orders of memory that the language
+//! allows, shuttle interleavings of the whole cache at random.
 
 #[cfg(loom)]
 use loom as checker;
