@@ -4,11 +4,11 @@
 //! A place belongs to a build, then to its value, then to the value's release until that returns.
 //! So `resident + building + retired` is what is taken, and never more than the capacity.
 
-use std::collections::BTreeSet;
 use std::task::Waker;
 
 use super::drains::Coverage;
 use super::flight::Flight;
+use super::order::{Order, Turn};
 use super::readers::Reader;
 use super::waits::Node;
 use crate::cache::statistics::Statistics;
@@ -41,7 +41,7 @@ pub(crate) struct Ledger {
     free: Vec<u32>,
     next_serial: u64,
     /// Resident entries by their last known use, but for the parked ones.
-    order: BTreeSet<(u64, u32)>,
+    order: Order,
     /// Entries (being built, resident, retired) by device.
     by_device: HashMap<DeviceId, HashSet<u32>>,
     /// Retired entries that nobody pins, but that could not be released when it was tried.
@@ -90,7 +90,7 @@ impl Ledger {
             records: Vec::new(),
             free: Vec::new(),
             next_serial: 1,
-            order: BTreeSet::new(),
+            order: Order::default(),
             by_device: HashMap::default(),
             limbo: HashSet::default(),
             drains: HashMap::default(),
@@ -208,18 +208,14 @@ impl Ledger {
         let record = self.record(index);
         if record.ordered {
             record.ordered = false;
-            let key = (record.stamp, index);
-            self.order.remove(&key);
+            let turn = (record.stamp, index);
+            self.order.remove(turn);
         }
     }
 
-    /// The least recently used entry behind this one in the order.
-    pub(crate) fn next_in_order(&self, after: Option<(u64, u32)>) -> Option<(u64, u32)> {
-        use std::ops::Bound::{Excluded, Unbounded};
-        match after {
-            None => self.order.first().copied(),
-            Some(key) => self.order.range((Excluded(key), Unbounded)).next().copied(),
-        }
+    /// The least recently used entry behind this turn of the order.
+    pub(crate) fn next_in_order(&self, after: Option<Turn>) -> Option<Turn> {
+        self.order.next(after)
     }
 
     /// The question about an entry, as a node of the graph of waits.

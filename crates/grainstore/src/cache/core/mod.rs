@@ -15,6 +15,7 @@ pub(crate) mod ledger;
 pub(crate) mod locked;
 pub(crate) mod miss;
 pub(crate) mod observe;
+pub(crate) mod order;
 pub(crate) mod pins;
 pub(crate) mod readers;
 pub(crate) mod release;
