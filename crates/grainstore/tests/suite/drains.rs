@@ -1,15 +1,13 @@
 //! Waiting for a teardown: P5.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Failure, Gate, Module, World};
 use grainstore::{Cache, DeviceId, Family, ReleaseError};
+
+use crate::common::{Failure, Gate, Module, World};
 
 fn texts(errors: &[ReleaseError]) -> Vec<String> {
     errors.iter().map(|error| error.downcast_ref::<Failure>().unwrap().to_string()).collect()

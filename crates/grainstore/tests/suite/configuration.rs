@@ -1,12 +1,10 @@
 //! How a cache is configured, and which configurations are refused: B0.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::{Failure, World};
 use grainstore::{Builder, Cache, ConfigError, Ownership};
+
+use crate::common::{Failure, World};
 
 fn refused(builder: Builder<u64, u64>) -> ConfigError {
     builder.build().map(drop).expect_err("nonsense is refused")

@@ -1,14 +1,12 @@
 //! Devices and the hooks that destroy them: D1 to D6, H5.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use common::{Failure, Gate, Module, World, check, failure};
 use grainstore::{Cache, DeviceId, Drain, Error, Family, Framework, Hooks, Ownership, Pinned};
+
+use crate::common::{Failure, Gate, Module, World, check, failure};
 
 const A: DeviceId = DeviceId::new(Family::CUDA, 0);
 const B: DeviceId = DeviceId::new(Family::CUDA, 1);

@@ -1,12 +1,10 @@
 //! The bound on weight: E5.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use common::{Failure, Module, World, check, failure};
 use grainstore::{Cache, Error};
+
+use crate::common::{Failure, Module, World, check, failure};
 
 /// A cache whose values weigh what their key says.
 fn weighed(world: &World, limit: u64) -> Cache<u64, Module> {

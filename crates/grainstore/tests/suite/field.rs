@@ -1,7 +1,4 @@
 //! What caches of the field got wrong, each as a case of its own that must come out right.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -11,8 +8,9 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use common::{Failure, Gate, Module, World, check, failure};
 use grainstore::{Cache, DeviceId, Drain, Error, Family, Ownership, Pinned, ReleaseError};
+
+use crate::common::{Failure, Gate, Module, World, check, failure};
 
 const DEVICE: DeviceId = DeviceId::new(Family::CUDA, 0);
 

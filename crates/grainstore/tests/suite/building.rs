@@ -1,18 +1,16 @@
 //! Single flight: B1 to B5, B7 to B9.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Failure, Gate, World, check, failure};
 use grainstore::{Cache, DeviceId, Error, Family, Ownership};
 
+use crate::common::{Failure, Gate, Module, World, check, failure, parts};
+
 /// Blocks until so many requests wait for a build.
-fn await_waiters(cache: &Cache<u64, common::Module>, count: u64) {
+fn await_waiters(cache: &Cache<u64, Module>, count: u64) {
     while cache.statistics().waits < count {
         thread::yield_now();
     }
@@ -299,11 +297,11 @@ fn b5_a_pin_held_while_another_key_is_built_crosswise_is_no_cycle() {
 #[test]
 fn b5_a_release_that_asks_for_the_key_being_built_is_told() {
     let world = World::default();
-    let slot: Arc<std::sync::OnceLock<Cache<u64, common::Module>>> = Arc::default();
+    let slot: Arc<std::sync::OnceLock<Cache<u64, Module>>> = Arc::default();
     let seen = Arc::new(std::sync::Mutex::new(None));
     let cache = {
         let (slot, seen, world) = (slot.clone(), seen.clone(), world.clone());
-        Cache::<u64, common::Module>::builder()
+        Cache::<u64, Module>::builder()
             .capacity(1)
             .release(move |module| {
                 let cache = slot.get().unwrap();
@@ -324,7 +322,7 @@ fn b5_a_release_that_asks_for_the_key_being_built_is_told() {
 /// Dooms a build of key 1 on `device` by `doom`, and checks what everybody gets.
 fn doomed_build(
     ownership: Ownership,
-    doom: impl FnOnce(&Cache<u64, common::Module>, &DeviceId) -> grainstore::Drain<u64>,
+    doom: impl FnOnce(&Cache<u64, Module>, &DeviceId) -> grainstore::Drain<u64>,
     is_reason: impl Fn(&Error) -> bool,
 ) {
     let world = World::default();
@@ -414,7 +412,7 @@ fn b7_who_comes_later_is_busy_while_a_doomed_build_fills_the_capacity() {
         drain = Some(cache.remove(&1));
         // Neither joined, which would be a cycle, nor built beside it, which would be one too many.
         let told = cache.get_or_build(&1, || world.build(1)).unwrap_err();
-        assert_eq!(common::parts(&told), [0, 0, 1, 0]);
+        assert_eq!(parts(&told), [0, 0, 1, 0]);
         world.build(1)
     });
     assert!(matches!(doomed, Err(Error::Removed)));

@@ -1,10 +1,6 @@
 //! The cache against a plain sequential reference: the same operations on both, everything that can
 //! be seen compared after each, the exact order of use among it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-#![allow(unreachable_pub, reason = "its modules are for it alone")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod reference;
 mod system;
 

@@ -1,15 +1,13 @@
 //! What the model checkers found, each as a plain test.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Module, World};
 use grainstore::Cache;
+
+use crate::common::{Module, World};
 
 /// A look for room holds a value for a moment. A miss that met the hold slept until somebody told
 /// of its end, which nobody did where there is no `idle`.

@@ -1,13 +1,11 @@
 //! What can be seen of a cache from outside: the figures, S1, and the events, S2.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::{Failure, World, check, failure};
 use grainstore::{Cache, DeviceId, EventKind, Family};
+
+use crate::common::{Failure, Module, World, check, failure};
 
 /// Runs until the clock has moved on, and says by how much.
 fn take_some_time() -> Duration {
@@ -133,7 +131,7 @@ fn s2_an_event_names_key_devices_and_how_long_the_build_took() {
 #[test]
 fn s2_an_observer_may_call_the_cache_and_its_panics_harm_nobody() {
     let world = World::default();
-    let myself: Arc<std::sync::OnceLock<Cache<u64, common::Module>>> = Arc::default();
+    let myself: Arc<std::sync::OnceLock<Cache<u64, Module>>> = Arc::default();
     let cache = {
         let myself = myself.clone();
         let observer = move |event: &grainstore::Event<'_, u64>| {

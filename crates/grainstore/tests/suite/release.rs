@@ -1,7 +1,4 @@
 //! Release and abandoning: P3, P4, P6, P8.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,8 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Failure, Gate, Module, World, check, failure, parts};
 use grainstore::{Cache, DeviceId, Error, Family, Ownership, ReleaseError};
+
+use crate::common::{Failure, Gate, Module, World, check, failure, parts};
 
 fn texts(errors: &[ReleaseError]) -> Vec<String> {
     errors.iter().map(|error| error.downcast_ref::<Failure>().unwrap().to_string()).collect()

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use proptest::prelude::prop;
 
 /// A key, and the set of devices it is asked for on: none, A, B, or both.
-pub type Id = (u64, usize);
+pub(crate) type Id = (u64, usize);
 
 #[derive(Clone, Debug)]
-pub enum Op {
+pub(crate) enum Op {
     Build {
         id: Id,
         keep: bool,
@@ -56,28 +56,28 @@ pub enum Op {
 }
 
 /// Whether a value of these devices lives on that one.
-pub fn lives_on(devices: usize, device: usize) -> bool {
+pub(crate) fn lives_on(devices: usize, device: usize) -> bool {
     devices & device != 0
 }
 
 /// A value.
 #[derive(Clone, Debug)]
-pub struct Value {
-    pub id: Id,
-    pub serial: usize,
-    pub pins: usize,
+pub(crate) struct Value {
+    pub(crate) id: Id,
+    pub(crate) serial: usize,
+    pub(crate) pins: usize,
 }
 
 /// What a teardown still waits for.
 #[derive(Clone, Debug, Default)]
-pub struct Covered {
-    pub pending: Vec<usize>,
-    pub released: usize,
+pub(crate) struct Covered {
+    pub(crate) pending: Vec<usize>,
+    pub(crate) released: usize,
 }
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// The value of that serial number.
     Value(usize),
     Failed,
@@ -88,37 +88,37 @@ pub enum Answer {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    pub building: usize,
-    pub hits: u64,
-    pub misses: u64,
-    pub evictions: u64,
-    pub refused: u64,
-    pub built: u64,
-    pub released: u64,
-    pub abandoned: u64,
-    pub failures: u64,
-    pub doomed: u64,
+pub(crate) struct Figures {
+    pub(crate) building: usize,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) evictions: u64,
+    pub(crate) refused: u64,
+    pub(crate) built: u64,
+    pub(crate) released: u64,
+    pub(crate) abandoned: u64,
+    pub(crate) failures: u64,
+    pub(crate) doomed: u64,
 }
 
 #[derive(Debug, Default)]
-pub struct Reference {
-    pub capacity: Option<usize>,
+pub(crate) struct Reference {
+    pub(crate) capacity: Option<usize>,
     /// The least recently used first.
-    pub resident: Vec<Value>,
-    pub retired: Vec<Value>,
-    pub forgotten: Vec<Value>,
-    pub busy: HashSet<u64>,
+    pub(crate) resident: Vec<Value>,
+    pub(crate) retired: Vec<Value>,
+    pub(crate) forgotten: Vec<Value>,
+    pub(crate) busy: HashSet<u64>,
     /// Serial numbers, one for each pin that is held, in the order in which the test holds them.
-    pub pins: Vec<usize>,
-    pub drains: Vec<Covered>,
-    pub figures: Figures,
+    pub(crate) pins: Vec<usize>,
+    pub(crate) drains: Vec<Covered>,
+    pub(crate) figures: Figures,
     /// Serial numbers in the order of release.
-    pub released: Vec<usize>,
+    pub(crate) released: Vec<usize>,
     /// Keys that `idle` was asked about since this was last emptied.
-    pub asked: Vec<u64>,
+    pub(crate) asked: Vec<u64>,
     /// How many values were made: the next one's serial number, less one.
-    pub made: usize,
+    pub(crate) made: usize,
 }
 
 impl Reference {
@@ -152,7 +152,7 @@ impl Reference {
         true
     }
 
-    pub fn reap(&mut self) -> usize {
+    pub(crate) fn reap(&mut self) -> usize {
         let all: Vec<_> = self.retired.iter().map(|value| value.serial).collect();
         all.into_iter().filter(|&serial| self.settle(serial)).count()
     }
@@ -170,13 +170,13 @@ impl Reference {
         })
     }
 
-    pub fn ask_room(&mut self) -> bool {
+    pub(crate) fn ask_room(&mut self) -> bool {
         self.reap();
         !self.is_full() || self.victim().is_some()
     }
 
     /// A look-up: a hit is a use.
-    pub fn get(&mut self, id: Id) -> Option<usize> {
+    pub(crate) fn get(&mut self, id: Id) -> Option<usize> {
         let at = self.resident.iter().position(|value| value.id == id)?;
         let value = self.resident.remove(at);
         let serial = value.serial;
@@ -186,7 +186,7 @@ impl Reference {
     }
 
     /// A place for a build, at the cost of a victim if need be.
-    pub fn start_build(&mut self) -> Result<(), Answer> {
+    pub(crate) fn start_build(&mut self) -> Result<(), Answer> {
         let placed = !self.is_full();
         self.figures.building += usize::from(placed);
         self.reap();
@@ -209,12 +209,12 @@ impl Reference {
         Ok(())
     }
 
-    pub fn fail_build(&mut self) {
+    pub(crate) fn fail_build(&mut self) {
         self.figures.building -= 1;
         self.figures.failures += 1;
     }
 
-    pub fn finish_build(&mut self, id: Id) -> usize {
+    pub(crate) fn finish_build(&mut self, id: Id) -> usize {
         self.figures.building -= 1;
         self.figures.built += 1;
         self.made += 1;
@@ -223,7 +223,7 @@ impl Reference {
     }
 
     /// The build's value is let go at once; nothing covers it any more.
-    pub fn finish_doomed(&mut self, id: Id) {
+    pub(crate) fn finish_doomed(&mut self, id: Id) {
         let serial = self.finish_build(id);
         self.figures.doomed += 1;
         let value = self.resident.pop();
@@ -236,12 +236,12 @@ impl Reference {
         all.into_iter().find(|value| value.serial == serial).expect("a pinned value is there")
     }
 
-    pub fn pin(&mut self, serial: usize) {
+    pub(crate) fn pin(&mut self, serial: usize) {
         self.find(serial).pins += 1;
         self.pins.push(serial);
     }
 
-    pub fn unpin(&mut self, at: usize) {
+    pub(crate) fn unpin(&mut self, at: usize) {
         let serial = self.pins.swap_remove(at);
         self.find(serial).pins -= 1;
         self.settle(serial);
@@ -263,27 +263,27 @@ impl Reference {
         }
     }
 
-    pub fn remove(&mut self, id: Id) {
+    pub(crate) fn remove(&mut self, id: Id) {
         self.retire(|value| value.id == id, |_| false);
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.retire(|_| true, |_| false);
     }
 
-    pub fn evict_device(&mut self, device: usize) {
+    pub(crate) fn evict_device(&mut self, device: usize) {
         let on = |value: &Value| lives_on(value.id.1, device);
         self.retire(on, on);
     }
 
-    pub fn wait(&mut self, at: usize) -> bool {
+    pub(crate) fn wait(&mut self, at: usize) -> bool {
         for serial in self.drains[at].pending.clone() {
             self.settle(serial);
         }
         self.drains[at].pending.is_empty()
     }
 
-    pub fn abandon(&mut self, at: usize) -> usize {
+    pub(crate) fn abandon(&mut self, at: usize) -> usize {
         let gone = self.drains.swap_remove(at).pending;
         for serial in &gone {
             let at = self.retired.iter().position(|value| value.serial == *serial);

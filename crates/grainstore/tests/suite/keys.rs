@@ -1,9 +1,6 @@
 //! Keys as their users see them: K1 to K6. What is inside (the encoding byte by byte, the search for
 //! overlaps) is tested beside the code.
 
-// Tests and their helpers fail by panicking.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, HashSet};
 
 use grainstore::{

@@ -1,9 +1,6 @@
 //! Teardown hooks as their users see them: H1 to H4 and H6. How a cache is wired (H5), and that
 //! owners come last, is tested where caches are at hand.
 
-// Tests and their helpers fail by panicking.
-#![allow(clippy::unwrap_used)]
-
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;

@@ -1,12 +1,9 @@
 //! Waiting for room, and poking those who wait: the second half of E4.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::thread;
 use std::time::Duration;
 
-use common::{Gate, World, failure};
+use crate::common::{Gate, World, failure};
 
 #[test]
 fn room_is_there_at_once_where_a_request_would_find_it() {

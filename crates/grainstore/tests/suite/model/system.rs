@@ -6,10 +6,10 @@ use std::time::Duration;
 use grainstore::{Cache, DeviceId, Drain, Error, Family, Ownership, Pinned, Slot, View};
 use proptest::prelude::prop::sample::Index;
 
+use super::reference::{Answer, Figures, Id, Op, Reference, lives_on};
 use crate::common::{Module, World, check, failure, parts};
-use crate::reference::{Answer, Id, Op, Reference, lives_on};
 
-pub struct System {
+pub(crate) struct System {
     world: World,
     cache: Cache<u64, Module>,
     borrows: bool,
@@ -49,7 +49,7 @@ fn choose(index: &Index, among: usize) -> Option<usize> {
 }
 
 impl System {
-    pub fn new(capacity: Option<usize>, borrows: bool) -> Self {
+    pub(crate) fn new(capacity: Option<usize>, borrows: bool) -> Self {
         let world = World::default();
         let mut builder = world.builder();
         if let Some(capacity) = capacity {
@@ -168,7 +168,7 @@ impl System {
         (expected, got)
     }
 
-    pub fn apply(&mut self, op: &Op, context: &str) {
+    pub(crate) fn apply(&mut self, op: &Op, context: &str) {
         match op {
             Op::Build { id, keep } => same(self.request(*id, *keep, false), context),
             Op::BuildBySlot { id, keep } => same(self.request(*id, *keep, true), context),
@@ -261,7 +261,7 @@ impl System {
         let figures = cache.statistics();
         assert_eq!(cache.len(), model.resident.len(), "{context}");
         assert_eq!(figures.retired as usize, model.retired.len(), "{context}");
-        let got = crate::reference::Figures {
+        let got = Figures {
             building: figures.building as usize,
             hits: figures.hits,
             misses: figures.misses,
@@ -296,7 +296,7 @@ impl System {
     }
 
     /// Lets everything go, the last handle too.
-    pub fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         while !self.pins.is_empty() {
             let last = self.pins.len() - 1;
             drop(self.pins.swap_remove(last));

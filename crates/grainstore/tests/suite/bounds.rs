@@ -1,15 +1,13 @@
 //! The bound, the order of use and `Busy`: E1 to E4, E6.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Failure, Gate, Module, World, check, failure, held_idle, parts};
 use grainstore::{Cache, DeviceId, Family};
+
+use crate::common::{Failure, Gate, Module, World, check, failure, held_idle, parts};
 
 /// Keys that are resident, of those asked for. Looks through a clone of nothing: a look-up is a use.
 fn resident(cache: &Cache<u64, Module>, keys: std::ops::Range<u64>) -> Vec<u64> {

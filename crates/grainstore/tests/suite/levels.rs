@@ -1,15 +1,13 @@
 //! Plans over kernels: how idle plans give way, E8.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use common::{Failure, Gate, Module, World, check, parts};
 use grainstore::{Cache, Error, Ownership, Pinned};
+
+use crate::common::{Failure, Gate, Module, World, check, parts};
 
 /// A lower cache, and an upper one whose values pin the lower one's.
 type Plan = (u64, Option<Pinned<Module>>);

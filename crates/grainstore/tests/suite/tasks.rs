@@ -1,7 +1,4 @@
 //! One flight for callers and tasks (B6), cycles through futures (B5), the async twins, and slots.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod common;
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -11,8 +8,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use common::{Failure, Gate, World, check, failure};
 use grainstore::{Cache, DeviceId, Error, EventKind, Family, Pinned, ReleaseError};
+
+use crate::common::{Failure, Gate, Module, World, check, failure};
 
 /// Runs a future on this thread, sleeping between polls.
 fn block_on<F: Future>(future: F) -> F::Output {
@@ -49,17 +47,17 @@ fn poll<T>(future: &mut Boxed<T>) -> Poll<T> {
 }
 
 /// A build that is pending until the flag is set.
-async fn when(flag: Arc<AtomicBool>, world: World, key: u64) -> Result<common::Module, Failure> {
+async fn when(flag: Arc<AtomicBool>, world: World, key: u64) -> Result<Module, Failure> {
     poll_fn(|_| if flag.load(Ordering::SeqCst) { Poll::Ready(()) } else { Poll::Pending }).await;
     world.build(key)
 }
 
-type Value = Result<Pinned<common::Module>, Error>;
+type Value = Result<Pinned<Module>, Error>;
 
 fn request(
-    cache: &Cache<u64, common::Module>,
+    cache: &Cache<u64, Module>,
     key: u64,
-    build: impl Future<Output = Result<common::Module, Failure>> + Send + 'static,
+    build: impl Future<Output = Result<Module, Failure>> + Send + 'static,
 ) -> Boxed<Value> {
     let cache = cache.clone();
     Box::pin(async move { cache.get_or_build_async(&key, build).await })

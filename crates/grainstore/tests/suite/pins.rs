@@ -1,15 +1,13 @@
 //! Pins and what they keep: P1, P2, P7.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
-
-mod common;
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use common::{Failure, Module, World, check, failure, parts};
 use grainstore::{Cache, DeviceId, Family, Pinned};
+
+use crate::common::{Failure, Module, World, check, failure, parts};
 
 fn is_sent_and_shared<T: Clone + Send + Sync + 'static>(value: T) -> T {
     value
