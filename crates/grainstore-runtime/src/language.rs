@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a kernel's source is written in. Text, but for [`Language::SpirV`].
+/// What a kernel's source is written in. Text, but for those that [are binary](Language::is_binary).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Language {
@@ -24,11 +24,13 @@ pub enum Language {
     Msl,
     /// NVIDIA's portable assembly.
     Ptx,
+    /// NVIDIA's machine code, an ELF file for one architecture.
+    Cubin,
 }
 
 impl Language {
     /// Every language, in the order of the declaration.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::C,
         Self::OpenClC,
         Self::CudaCpp,
@@ -38,6 +40,7 @@ impl Language {
         Self::SpirV,
         Self::Msl,
         Self::Ptx,
+        Self::Cubin,
     ];
 
     /// The name used in keys and manifests.
@@ -53,7 +56,14 @@ impl Language {
             Self::SpirV => "spir-v",
             Self::Msl => "msl",
             Self::Ptx => "ptx",
+            Self::Cubin => "cubin",
         }
+    }
+
+    /// Whether a source in it is bytes instead of text.
+    #[must_use]
+    pub const fn is_binary(self) -> bool {
+        matches!(self, Self::SpirV | Self::Cubin)
     }
 
     /// The language of that name, if there is one.
@@ -75,6 +85,7 @@ impl Language {
             "spv" => Self::SpirV,
             "metal" => Self::Msl,
             "ptx" => Self::Ptx,
+            "cubin" => Self::Cubin,
             _ => return None,
         })
     }

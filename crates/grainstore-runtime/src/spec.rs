@@ -79,7 +79,7 @@ impl KernelSpec {
         self.inner.parts.language
     }
 
-    /// Its source: UTF-8 text, but for SPIR-V.
+    /// Its source: UTF-8 text, unless its language [is binary](Language::is_binary).
     #[must_use]
     pub fn source(&self) -> &[u8] {
         &self.inner.parts.source
@@ -244,6 +244,9 @@ fn check_source(parts: &Parts) -> Result<(), SpecError> {
             let message = format!("is {} bytes of SPIR-V, which is not whole words", source.len());
             Err(parts.wrong(&message))
         };
+    }
+    if parts.language.is_binary() {
+        return Ok(());
     }
     match std::str::from_utf8(source) {
         Ok(text) if text.contains('\0') => Err(parts.wrong("has a NUL byte in its source")),

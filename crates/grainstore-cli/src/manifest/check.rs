@@ -138,7 +138,7 @@ impl Checker<'_> {
                 Some(said) => self.language(said),
                 None => self.language_of(file),
             };
-            let text = self.read(file, language != Some(Language::SpirV));
+            let text = self.read(file, !language.is_some_and(Language::is_binary));
             if text.as_ref().is_some_and(Vec::is_empty) {
                 let message = format!("`{}` is empty", file.get_ref());
                 self.wrong(message, file.span(), "write the kernel into it");
