@@ -47,6 +47,13 @@ pub(crate) struct Config<K, V> {
     pub(crate) takeover_after: Option<Duration>,
 }
 
+impl<K, V> Config<K, V> {
+    /// Whether anything of the user's is told of a value when it is built.
+    pub(crate) fn hears_of_values(&self) -> bool {
+        self.observer.is_some() || self.weigher.is_some()
+    }
+}
+
 /// Collects the settings of a [`Cache`].
 ///
 /// Every callback runs under no lock and may call the cache. A panic in one is contained: see each.

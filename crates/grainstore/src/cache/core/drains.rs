@@ -167,12 +167,19 @@ pub(crate) fn tell(
     index: u32,
     ending: &Ending,
 ) -> (Option<ReleaseError>, Vec<Waker>) {
-    let failure = match ending {
-        Ending::Released(Err(error)) => {
+    let error = match ending {
+        Ending::Released(Err(error)) => Some(error),
+        _ => None,
+    };
+    if coverage.is_empty() {
+        return (error.cloned(), Vec::new());
+    }
+    let failure = match error {
+        Some(error) => {
             // One for this call, so that no drain dropped meanwhile is taken for the last.
             Some(Arc::new(Failure { error: error.clone(), holders: AtomicU32::new(1) }))
         }
-        _ => None,
+        None => None,
     };
     let wakers =
         coverage.iter().flat_map(|drain| drain.end(index, ending, failure.as_ref())).collect();

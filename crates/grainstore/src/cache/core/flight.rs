@@ -12,6 +12,7 @@ use crate::Error;
 use crate::sync::{Condvar, Instant, Mutex};
 
 /// A build in flight.
+#[derive(Default)]
 pub(crate) struct Flight {
     /// This build in the graph of waits.
     pub(crate) node: Node,
@@ -57,9 +58,8 @@ pub(crate) enum Abdicated {
 }
 
 impl Flight {
-    pub(crate) fn new() -> Self {
-        let progress = Mutex::new(Progress::default());
-        Self { node: Node::new(), progress, changed: Condvar::new() }
+    pub(crate) fn new(node: Node) -> Self {
+        Self { node, ..Self::default() }
     }
 
     /// Adds a waiter, or makes the caller the leader of a flight that lost its own: then false.

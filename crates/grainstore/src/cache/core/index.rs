@@ -12,7 +12,8 @@
 
 use std::ptr::NonNull;
 
-use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
+use super::ledger::Ledger;
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, UnsafeCell};
 
 /// A first table has so many words at least, and so many at most.
 const SMALLEST: usize = if cfg!(loom) { 4 } else { 16 };
@@ -26,7 +27,8 @@ const LARGEST: usize = 1 << 14;
 pub(crate) struct Index {
     words: AtomicPtr<AtomicU64>,
     mask: AtomicUsize,
-    tables: Mutex<Tables>,
+    /// Under the ledger's lock.
+    tables: UnsafeCell<Tables>,
 }
 
 /// All tables there have been, and how many words of the last are in use.
@@ -38,6 +40,10 @@ struct Tables {
 
 // SAFETY: the tables are owned, and hold only atomics.
 unsafe impl Send for Tables {}
+
+// SAFETY: `tables` is looked at and changed only by who shows that it holds the ledger's lock; all
+// else is atomic.
+unsafe impl Sync for Index {}
 
 fn word(tag: u32, entry: u32) -> u64 {
     u64::from(tag) << 32 | (u64::from(entry) + 1)
@@ -99,7 +105,7 @@ impl Index {
         let length = length.clamp(SMALLEST, LARGEST).next_power_of_two();
         let mut tables = Tables { all: Vec::new(), used: 0 };
         let words = AtomicPtr::new(tables.push(make(length)));
-        Self { words, mask: AtomicUsize::new(length - 1), tables: Mutex::new(tables) }
+        Self { words, mask: AtomicUsize::new(length - 1), tables: UnsafeCell::new(tables) }
     }
 
     /// The first entry that may hold a key of this hash and for which `take` gives something. Every
@@ -132,14 +138,29 @@ impl Index {
         }
     }
 
-    /// Adds an entry. The caller holds the ledger's lock.
-    pub(crate) fn insert(&self, hash: u64, entry: u32) {
-        let mut tables = self.tables.lock();
-        tables.used += 1;
-        if tables.used > tables.current().len() / 4 * 3 {
-            self.grow(&mut tables);
-        }
-        place(tables.current(), word(tag(hash), entry));
+    /// Adds an entry.
+    pub(crate) fn insert(&self, ledger: &mut Ledger, hash: u64, entry: u32) {
+        self.with_tables(ledger, |tables| {
+            tables.used += 1;
+            if tables.used > tables.current().len() / 4 * 3 {
+                self.grow(tables);
+            }
+            place(tables.current(), word(tag(hash), entry));
+        });
+    }
+
+    /// Takes an entry out, if it is there.
+    pub(crate) fn remove(&self, ledger: &mut Ledger, hash: u64, entry: u32) {
+        self.with_tables(ledger, |tables| {
+            tables.used -= usize::from(take_out(tables.current(), hash, entry));
+        });
+    }
+
+    /// What only the holder of the lock does. The cache has one ledger, and nobody gets at it but
+    /// under its lock.
+    fn with_tables<R>(&self, _locked: &mut Ledger, act: impl FnOnce(&mut Tables) -> R) -> R {
+        // SAFETY: as just said, and `act` is this file's, which does not come back here.
+        self.tables.with_mut(|tables| act(unsafe { &mut *tables }))
     }
 
     fn grow(&self, tables: &mut Tables) {
@@ -151,38 +172,36 @@ impl Index {
         self.words.store(tables.push(larger), Ordering::Release);
         self.mask.store(mask, Ordering::Release);
     }
+}
 
-    /// Takes an entry out. The caller holds the ledger's lock.
-    pub(crate) fn remove(&self, hash: u64, entry: u32) {
-        let mut tables = self.tables.lock();
-        let table = tables.current();
-        let mask = table.len() - 1;
-        let wanted = word(tag(hash), entry);
-        let home = tag(hash) as usize & mask;
-        let reach = (0..table.len()).map(|step| (home + step) & mask);
-        let Some(mut hole) = reach
-            .take_while(|&at| table[at].load(Ordering::Relaxed) != 0)
-            .find(|&at| table[at].load(Ordering::Relaxed) == wanted)
-        else {
-            return;
-        };
-        let mut at = hole;
-        loop {
-            at = (at + 1) & mask;
-            let word = table[at].load(Ordering::Relaxed);
-            if word == 0 || at == hole {
-                break;
-            }
-            // A word may fill the hole if the hole lies between its home and where it is.
-            let home = tag_of(word) as usize & mask;
-            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
-                table[hole].store(word, Ordering::Release);
-                hole = at;
-            }
+/// Takes an entry's word out of the table and closes the hole. Whether it was there.
+fn take_out(table: &[AtomicU64], hash: u64, entry: u32) -> bool {
+    let mask = table.len() - 1;
+    let wanted = word(tag(hash), entry);
+    let mut hole = tag(hash) as usize & mask;
+    for _ in table {
+        match table[hole].load(Ordering::Relaxed) {
+            0 => return false,
+            word if word == wanted => break,
+            _ => hole = (hole + 1) & mask,
         }
-        table[hole].store(0, Ordering::Release);
-        tables.used -= 1;
     }
+    let mut at = hole;
+    loop {
+        at = (at + 1) & mask;
+        let word = table[at].load(Ordering::Relaxed);
+        if word == 0 || at == hole {
+            break;
+        }
+        // A word may fill the hole if the hole lies between its home and where it is.
+        let home = tag_of(word) as usize & mask;
+        if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+            table[hole].store(word, Ordering::Release);
+            hole = at;
+        }
+    }
+    table[hole].store(0, Ordering::Release);
+    true
 }
 
 #[cfg(test)]
@@ -196,18 +215,18 @@ mod tests {
 
     #[test]
     fn it_agrees_with_a_map_through_insertions_and_removals() {
-        let index = Index::new(0);
+        let (index, mut ledger) = (Index::new(0), Ledger::new(None));
         let mut model: HashMap<u32, u64> = HashMap::new();
         let mut seed = 1_u64;
         for round in 0..20_000_u32 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let entry = (seed >> 33) as u32 % 300;
             if let Some(hash) = model.remove(&entry) {
-                index.remove(hash, entry);
+                index.remove(&mut ledger, hash, entry);
             } else {
                 // Few distinct tags, so that runs are long and collide.
                 let hash = (seed >> 59) << 32 | u64::from(round);
-                index.insert(hash, entry);
+                index.insert(&mut ledger, hash, entry);
                 model.insert(entry, hash);
             }
             for (&entry, &hash) in model.iter().take(5) {
@@ -218,8 +237,10 @@ mod tests {
             let found = model.get(&entry).is_some_and(|&hash| finds(&index, hash, entry));
             assert_eq!(found, model.contains_key(&entry));
         }
-        let tables = index.tables.lock();
-        let words = tables.current().iter().filter(|word| word.load(Ordering::Relaxed) != 0);
-        assert_eq!((words.count(), tables.used), (model.len(), model.len()));
+        let in_use = index.with_tables(&mut ledger, |tables| {
+            let words = tables.current().iter().map(|word| word.load(Ordering::Relaxed));
+            (words.filter(|&word| word != 0).count(), tables.used)
+        });
+        assert_eq!(in_use, (model.len(), model.len()));
     }
 }

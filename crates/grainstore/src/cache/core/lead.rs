@@ -17,8 +17,8 @@ use crate::error::BoxError;
 use crate::sync::{Arc, Instant};
 
 /// The leader of one flight.
-pub(crate) struct Lead<K: Key, V: Send + Sync + 'static> {
-    core: Arc<Core<K, V>>,
+pub(crate) struct Lead<'c, K: Key, V: Send + Sync + 'static> {
+    core: &'c Core<K, V>,
     index: u32,
     flight: Arc<Flight>,
     room: Room,
@@ -39,8 +39,8 @@ pub(crate) enum Room {
 /// What a build that ran came to.
 type Built<V> = Result<V, Error>;
 
-impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
-    pub(crate) fn new(core: Arc<Core<K, V>>, index: u32, flight: Arc<Flight>, room: Room) -> Self {
+impl<'c, K: Key, V: Send + Sync + 'static> Lead<'c, K, V> {
+    pub(crate) fn new(core: &'c Core<K, V>, index: u32, flight: Arc<Flight>, room: Room) -> Self {
         Self { core, index, flight, room, ended: false }
     }
 
@@ -115,8 +115,8 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
             Ok(value) => value,
             Err(error) => return Err(self.end_without_value(error, Some(took))),
         };
-        let core = &*self.core;
-        let fits = {
+        let core = self.core;
+        let fits = !core.config.hears_of_values() || {
             // What runs here of the user's may ask for keys, and must not ask for this one.
             let _inside = waits::enter(self.flight.node, core.id, Inside::Build);
             core.observe(self.index, EventKind::BuildFinished { took, error: None });
@@ -128,12 +128,8 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
         let entry = core.entry(self.index);
         // SAFETY: the entry is in phase BUILDING, and this is its one leader.
         unsafe { entry.grain.write_value(value) };
-        let record = ledger.record(self.index);
-        record.flight = None;
-        let placed = std::mem::take(&mut record.placed);
-        let forsaken = std::mem::take(&mut record.forsaken);
-        ledger.building -= usize::from(placed);
-        if forsaken {
+        let flown = ledger.land_flight(self.index);
+        if flown.forsaken {
             // Its place was given up when it was abandoned.
             entry.grain.state.install_abandoned();
             ledger.statistics.abandoned += 1;
@@ -144,10 +140,16 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
             return Err(reason);
         }
         let state = &entry.grain.state;
-        let told = self.flight.succeed(|waiters| {
+        let install = |waiters| {
             let pins = 1 + waiters;
             if fits { state.install(pins) } else { state.install_unretained(pins) }
-        });
+        };
+        let told = if flown.shared {
+            self.flight.succeed(install)
+        } else {
+            install(0);
+            Ok(Vec::new())
+        };
         let wakers = match told {
             Ok(wakers) => wakers,
             Err(reason) => {
@@ -165,7 +167,7 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
         } else {
             ledger.retired += 1;
             ledger.statistics.unretained += 1;
-            core.index.remove(entry.hash(), self.index);
+            core.index.remove(&mut ledger, entry.hash(), self.index);
         }
         let pin = Pinned::new(&entry.grain, Mark::COUNTED);
         drop(ledger);
@@ -176,7 +178,7 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
     /// The doomed value, whose entry this thread holds, is let go, and its caller told why. One
     /// whose build was taken over gets the value that is there instead.
     fn end_doomed(self, reason: Error) -> Result<Pinned<V>, Error> {
-        let core = self.core.clone();
+        let core = self.core;
         let index = self.index;
         self.done();
         let wanted = matches!(reason, Error::Superseded).then(|| {
@@ -212,7 +214,7 @@ impl<K: Key, V: Send + Sync + 'static> Lead<K, V> {
     }
 }
 
-impl<K: Key, V: Send + Sync + 'static> Drop for Lead<K, V> {
+impl<K: Key, V: Send + Sync + 'static> Drop for Lead<'_, K, V> {
     /// A future that led was dropped: a waiter takes over, or the flight ends.
     fn drop(&mut self) {
         if self.ended {
@@ -248,15 +250,11 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         flight: &Flight,
         error: Error,
     ) -> Error {
-        let record = ledger.record(index);
-        record.flight = None;
-        let placed = std::mem::take(&mut record.placed);
-        let forsaken = std::mem::take(&mut record.forsaken);
-        ledger.building -= usize::from(placed);
-        ledger.forsaken -= usize::from(forsaken);
+        let flown = ledger.end_flight(index);
+        ledger.forsaken -= usize::from(flown.forsaken);
         let doomed = flight.doomed();
         if doomed.is_none() {
-            self.index.remove(self.entry(index).hash(), index);
+            self.index.remove(&mut ledger, self.entry(index).hash(), index);
             ledger.wake_later(flight.end(Outcome::Failed(error.clone())));
         }
         self.end_entry(ledger, index, &Ending::WithoutRelease);
@@ -267,12 +265,11 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     pub(crate) fn supersede(&self, index: u32, flight: &Arc<Flight>) {
         let mut ledger = self.ledger();
         // The entry may have ended meanwhile, and be another's.
-        let current = ledger.record(index).flight.as_ref();
-        if !current.is_some_and(|current| Arc::ptr_eq(current, flight)) {
+        if !ledger.is_flight_of(index, flight) {
             return;
         }
         if let Some((rest, wakers)) = flight.doom(&Error::Superseded) {
-            self.index.remove(self.entry(index).hash(), index);
+            self.index.remove(&mut ledger, self.entry(index).hash(), index);
             ledger.wake_later(wakers);
             drop(ledger);
             if rest == Abdicated::Deserted {

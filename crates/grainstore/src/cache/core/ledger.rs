@@ -10,7 +10,7 @@ use super::drains::Coverage;
 use super::flight::Flight;
 use super::order::{Order, Turn};
 use super::readers::Reader;
-use super::waits::Node;
+use super::waits::{Node, Nodes};
 use crate::cache::statistics::Statistics;
 use crate::hashing::{HashMap, HashSet};
 use crate::sync::Arc;
@@ -24,10 +24,21 @@ pub(crate) struct Record {
     /// Whether it is in the order of use under that stamp.
     pub(crate) ordered: bool,
     /// The build that the entry is for, until it ends.
-    pub(crate) flight: Option<Arc<Flight>>,
+    flight: Option<Arc<Flight>>,
+    /// Whether anybody but its leader has got at it.
+    shared: bool,
     /// Whether that build has its place.
     pub(crate) placed: bool,
     /// Its value, if it ever comes, is to be forgotten: its doomed build was abandoned.
+    pub(crate) forsaken: bool,
+}
+
+/// What a flight was when it ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Flown {
+    /// Somebody else has joined it, or doomed it.
+    pub(crate) shared: bool,
+    /// Its build was abandoned.
     pub(crate) forsaken: bool,
 }
 
@@ -38,6 +49,8 @@ pub(crate) struct Ledger {
     pub(crate) building: usize,
     pub(crate) retired: usize,
     records: Vec<Record>,
+    spare_flight: Option<Arc<Flight>>,
+    nodes: Nodes,
     free: Vec<u32>,
     next_serial: u64,
     /// Resident entries by their last known use, but for the parked ones.
@@ -88,6 +101,8 @@ impl Ledger {
             building: 0,
             retired: 0,
             records: Vec::new(),
+            spare_flight: None,
+            nodes: Nodes::default(),
             free: Vec::new(),
             next_serial: 1,
             order: Order::default(),
@@ -170,6 +185,53 @@ impl Ledger {
         self.capacity.is_none_or(|capacity| self.occupied() < capacity)
     }
 
+    /// A flight for the entry.
+    pub(crate) fn begin_flight(&mut self, index: u32) -> Arc<Flight> {
+        let node = self.nodes.next();
+        let mut flight = self.spare_flight.take().unwrap_or_default();
+        match Arc::get_mut(&mut flight) {
+            Some(spare) => *spare = Flight::new(node),
+            // Somebody still looks at what came of it.
+            None => flight = Arc::new(Flight::new(node)),
+        }
+        let record = self.record(index);
+        record.flight = Some(flight.clone());
+        record.shared = false;
+        flight
+    }
+
+    /// The flight of the entry, if it has one, for somebody who does not lead it.
+    pub(crate) fn share_flight(&mut self, index: u32) -> Option<Arc<Flight>> {
+        let record = self.record(index);
+        record.shared = true;
+        record.flight.clone()
+    }
+
+    /// Whether this is the entry's flight.
+    pub(crate) fn is_flight_of(&mut self, index: u32, flight: &Arc<Flight>) -> bool {
+        let current = self.record(index).flight.as_ref();
+        current.is_some_and(|current| Arc::ptr_eq(current, flight))
+    }
+
+    /// The entry's flight ends. Of its build, whether others have joined or doomed it, whether it
+    /// had its place, and whether it was abandoned.
+    pub(crate) fn end_flight(&mut self, index: u32) -> Flown {
+        let record = self.record(index);
+        record.flight = None;
+        let placed = std::mem::take(&mut record.placed);
+        let forsaken = std::mem::take(&mut record.forsaken);
+        let shared = record.shared;
+        self.building -= usize::from(placed);
+        Flown { shared, forsaken }
+    }
+
+    /// As [`end_flight`](Self::end_flight), for one that has a value: it may serve another build.
+    /// One that failed has the user's error in it.
+    pub(crate) fn land_flight(&mut self, index: u32) -> Flown {
+        self.spare_flight = self.record(index).flight.take();
+        self.end_flight(index)
+    }
+
     /// The entry's build takes a free place.
     pub(crate) fn place(&mut self, index: u32) {
         self.record(index).placed = true;
@@ -221,11 +283,12 @@ impl Ledger {
     /// The question about an entry, as a node of the graph of waits.
     pub(crate) fn ask(&mut self, index: u32) -> Node {
         let known = self.asks.iter().find(|&&(asked, _)| asked == index);
-        known.map(|&(_, node)| node).unwrap_or_else(|| {
-            let node = Node::new();
-            self.asks.push((index, node));
-            node
-        })
+        if let Some(&(_, node)) = known {
+            return node;
+        }
+        let node = self.nodes.next();
+        self.asks.push((index, node));
+        node
     }
 
     /// It is answered, but not decided: that is up to this build.

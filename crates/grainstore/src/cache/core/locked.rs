@@ -22,11 +22,11 @@ impl<'a> Locked<'a> {
     }
 
     /// Has these woken when the lock is gone: a waker is the user's code.
+    #[inline]
     pub(crate) fn wake_later(&mut self, wakers: Vec<Waker>) {
-        if self.later.0.is_empty() {
-            self.later.0 = wakers;
-        } else {
-            self.later.0.extend(wakers);
+        // Nearly always there are none.
+        if !wakers.is_empty() {
+            self.later.add(wakers);
         }
     }
 }
@@ -60,10 +60,25 @@ impl DerefMut for Locked<'_> {
     }
 }
 
-impl Drop for Later {
-    fn drop(&mut self) {
+impl Later {
+    #[cold]
+    fn add(&mut self, wakers: Vec<Waker>) {
+        self.0.extend(wakers);
+    }
+
+    #[cold]
+    fn wake(&mut self) {
         for waker in std::mem::take(&mut self.0) {
             let _ = contain(|| waker.wake());
+        }
+    }
+}
+
+impl Drop for Later {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            self.wake();
         }
     }
 }

@@ -1,7 +1,6 @@
 //! A request for what is not there: it joins the build that is on its way, or leads one.
 
 use super::entry::Identity;
-use super::flight::Flight;
 use super::lead::{Lead, Room};
 use super::ticket::Ticket;
 use super::{Core, Key};
@@ -9,19 +8,18 @@ use crate::Error;
 use crate::cache::devices::DeviceSet;
 use crate::cache::pinned::Pinned;
 use crate::error::BoxError;
-use crate::sync::Arc;
 
 /// What a request came to.
-enum Begun<K: Key, V: Send + Sync + 'static> {
+enum Begun<'c, K: Key, V: Send + Sync + 'static> {
     Hit(Pinned<V>),
-    Lead(Lead<K, V>),
-    Join(Ticket<K, V>),
+    Lead(Lead<'c, K, V>),
+    Join(Ticket<'c, K, V>),
 }
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// A hit after all; or the lead of a new build, registered so that others join it; or a place
     /// among those who wait for a running one.
-    fn begin_miss(self: &Arc<Self>, hash: u64, key: &K, devices: &DeviceSet) -> Begun<K, V> {
+    fn begin_miss(&self, hash: u64, key: &K, devices: &DeviceSet) -> Begun<'_, K, V> {
         // A key's own code runs under no lock where that can be helped.
         let identity = Identity { key: key.clone(), devices: devices.clone() };
         let mut ledger = self.ledger();
@@ -31,15 +29,15 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
                 return Begun::Hit(pin);
             }
             let index = entry.grain.index;
-            if let Some(flight) = ledger.record(index).flight.clone() {
+            if let Some(flight) = ledger.share_flight(index) {
                 if flight.join() {
                     ledger.statistics.hits += 1;
                     ledger.statistics.waits += 1;
                     drop(ledger);
-                    return Begun::Join(Ticket::new(self.clone(), index, flight));
+                    return Begun::Join(Ticket::new(self, index, flight));
                 }
                 drop(ledger);
-                return Begun::Lead(Lead::new(self.clone(), index, flight, Room::Unknown));
+                return Begun::Lead(Lead::new(self, index, flight, Room::Unknown));
             }
         }
         let (index, serial) = ledger.take_entry();
@@ -47,19 +45,18 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         ledger.add_to_devices(index, devices.as_slice());
         // SAFETY: the entry comes from the free list.
         unsafe { self.entry(index).occupy(hash, serial, identity) };
-        let flight = Arc::new(Flight::new());
-        ledger.record(index).flight = Some(flight.clone());
-        self.index.insert(hash, index);
+        let flight = ledger.begin_flight(index);
+        self.index.insert(&mut ledger, hash, index);
         let room = self.room_at_once(&mut ledger, index);
         drop(ledger);
-        Begun::Lead(Lead::new(self.clone(), index, flight, room))
+        Begun::Lead(Lead::new(self, index, flight, room))
     }
 
     /// The value of this identity, built by `build` if it is not there and nobody else builds it.
     /// The hash is [`Core::hash`]'s.
     #[inline]
     pub(crate) fn get_or_build<E: Into<BoxError>>(
-        self: &Arc<Self>,
+        &self,
         hash: u64,
         key: &K,
         devices: &DeviceSet,
@@ -74,7 +71,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     #[cold]
     #[inline(never)]
     pub(crate) fn miss<E: Into<BoxError>>(
-        self: &Arc<Self>,
+        &self,
         hash: u64,
         key: &K,
         devices: &DeviceSet,
@@ -96,7 +93,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     pub(crate) async fn miss_async<E: Into<BoxError>>(
-        self: &Arc<Self>,
+        &self,
         hash: u64,
         key: &K,
         devices: &DeviceSet,

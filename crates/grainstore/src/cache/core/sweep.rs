@@ -133,7 +133,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// RESIDENT to RETIRED: out of the index and the order of use.
     fn retire(&self, ledger: &mut Ledger, index: u32, sweep: &mut Sweep<K>) {
         let entry = self.entry(index);
-        self.index.remove(entry.hash(), index);
+        self.index.remove(ledger, entry.hash(), index);
         ledger.dequeue(index);
         ledger.resident -= 1;
         ledger.retired += 1;
@@ -147,10 +147,10 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// The build's value will not be kept; who comes from now on starts another one.
     fn doom(&self, ledger: &mut Locked<'_>, index: u32, reason: &Error, sweep: &mut Sweep<K>) {
         cover(ledger, index, sweep);
-        let Some(flight) = ledger.record(index).flight.clone() else { return };
+        let Some(flight) = ledger.share_flight(index) else { return };
         let Some((rest, wakers)) = flight.doom(reason) else { return };
         ledger.wake_later(wakers);
-        self.index.remove(self.entry(index).hash(), index);
+        self.index.remove(ledger, self.entry(index).hash(), index);
         ledger.statistics.doomed += 1;
         if rest == Abdicated::Deserted {
             sweep.deserted.push((index, flight));

@@ -12,25 +12,25 @@ use crate::cache::pinned::Pinned;
 use crate::sync::Arc;
 
 /// What a waiter gets that is told of no error: the value, or the lead of the build.
-pub(crate) type Waited<K, V> = Result<Result<Pinned<V>, Lead<K, V>>, Error>;
+pub(crate) type Waited<'c, K, V> = Result<Result<Pinned<V>, Lead<'c, K, V>>, Error>;
 
 /// One waiter of a flight.
-pub(crate) struct Ticket<K: Key, V: Send + Sync + 'static> {
-    core: Arc<Core<K, V>>,
+pub(crate) struct Ticket<'c, K: Key, V: Send + Sync + 'static> {
+    core: &'c Core<K, V>,
     index: u32,
     flight: Arc<Flight>,
     /// It woke up, and is no waiter any more.
     served: bool,
 }
 
-impl<K: Key, V: Send + Sync + 'static> Ticket<K, V> {
+impl<'c, K: Key, V: Send + Sync + 'static> Ticket<'c, K, V> {
     /// The caller has joined the flight.
-    pub(crate) fn new(core: Arc<Core<K, V>>, index: u32, flight: Arc<Flight>) -> Self {
+    pub(crate) fn new(core: &'c Core<K, V>, index: u32, flight: Arc<Flight>) -> Self {
         Self { core, index, flight, served: false }
     }
 
     /// Blocks until the flight has ended, or this waiter is to lead it.
-    pub(crate) fn wait(self) -> Waited<K, V> {
+    pub(crate) fn wait(self) -> Waited<'c, K, V> {
         let edges = self.announce()?;
         match self.flight.wait(self.core.config.takeover_after) {
             Some(woken) => self.serve(woken, edges),
@@ -42,7 +42,7 @@ impl<K: Key, V: Send + Sync + 'static> Ticket<K, V> {
     }
 
     /// The same for a task.
-    pub(crate) async fn wait_async(self) -> Waited<K, V> {
+    pub(crate) async fn wait_async(self) -> Waited<'c, K, V> {
         let edges = self.announce()?;
         let woken = poll_fn(|context| self.flight.poll(context)).await;
         self.serve(woken, edges)
@@ -54,14 +54,14 @@ impl<K: Key, V: Send + Sync + 'static> Ticket<K, V> {
             .map_err(|_| Error::Cycle { cache: self.core.config.name.clone() })
     }
 
-    fn serve(mut self, woken: Woken, edges: Vec<Edge>) -> Waited<K, V> {
+    fn serve(mut self, woken: Woken, edges: Vec<Edge>) -> Waited<'c, K, V> {
         drop(edges);
         self.served = true;
         match woken {
             Woken::Ended(Outcome::Ready) => Ok(Ok(self.core.adopt_pin(self.index))),
             Woken::Ended(Outcome::Failed(error)) => Err(error),
             Woken::Leads => Ok(Err(Lead::new(
-                self.core.clone(),
+                self.core,
                 self.index,
                 self.flight.clone(),
                 Room::Unknown,
@@ -70,7 +70,7 @@ impl<K: Key, V: Send + Sync + 'static> Ticket<K, V> {
     }
 }
 
-impl<K: Key, V: Send + Sync + 'static> Drop for Ticket<K, V> {
+impl<K: Key, V: Send + Sync + 'static> Drop for Ticket<'_, K, V> {
     fn drop(&mut self) {
         if self.served {
             return;

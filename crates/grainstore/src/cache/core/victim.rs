@@ -152,7 +152,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// The entry, RELEASING now, leaves the cache; its place goes with it.
     pub(crate) fn take_out(&self, ledger: &mut Ledger, index: u32) {
         ledger.dequeue(index);
-        self.index.remove(self.entry(index).hash(), index);
+        self.index.remove(ledger, self.entry(index).hash(), index);
         ledger.resident -= 1;
         ledger.retired += 1;
         ledger.releasing += 1;

@@ -6,18 +6,29 @@
 //! can be waited for by nobody, so it never touches the graph.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use crate::hashing::HashMap;
 use crate::sync::{Mutex, Serials, per_thread, process_wide};
 
 /// A build, or a callback, in the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Node(u64);
 
-impl Node {
-    pub(crate) fn new() -> Self {
-        static NUMBERS: Serials = Serials::new();
-        Self(NUMBERS.next())
+/// New nodes, for one cache. They come from the process in blocks, so that caches seldom meet there.
+#[derive(Default)]
+pub(crate) struct Nodes(Range<u64>);
+
+impl Nodes {
+    const BLOCK: u64 = 256;
+
+    pub(crate) fn next(&mut self) -> Node {
+        static BLOCKS: Serials = Serials::new();
+        Node(self.0.next().unwrap_or_else(|| {
+            let first = BLOCKS.next() * Self::BLOCK;
+            self.0 = first + 1..first + Self::BLOCK;
+            first
+        }))
     }
 }
 

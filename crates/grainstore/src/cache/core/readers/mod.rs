@@ -254,6 +254,15 @@ impl Reader {
         clock.saturating_sub(self.own.skipped.load(Ordering::Relaxed))
     }
 
+    /// Whether any slot pins this entry now.
+    #[inline]
+    pub(crate) fn pins_somewhere(&self, entry: u32) -> bool {
+        // All of them, without a branch for each: the usual answer is no.
+        self.line[..SLOTS]
+            .iter()
+            .fold(false, |found, slot| found | (slot.load(Ordering::SeqCst) == entry + 1))
+    }
+
     /// The slots that pin this entry now.
     pub(crate) fn pinning(&self, entry: u32) -> impl Iterator<Item = usize> + '_ {
         (0..SLOTS).filter(move |&slot| self.pins(slot, entry))

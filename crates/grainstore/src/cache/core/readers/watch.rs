@@ -45,6 +45,15 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// pins it tells when the pin is gone, after which the entry is decided about once more.
     pub(crate) fn announced_pins(&self, ledger: &mut Ledger, index: u32) -> bool {
         agree();
+        if !ledger.readers.iter().any(|reader| reader.pins_somewhere(index)) {
+            return false;
+        }
+        self.watch_pins(ledger, index)
+    }
+
+    /// Has the end of the entry's pins told. Whether there are some.
+    #[cold]
+    fn watch_pins(&self, ledger: &mut Ledger, index: u32) -> bool {
         let mut watched = Vec::new();
         for reader in ledger.readers.iter().copied() {
             watched.extend(reader.pinning(index).map(|slot| (reader, slot)));
