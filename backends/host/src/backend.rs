@@ -12,6 +12,7 @@ use crate::compile::{self, Settings};
 use crate::compiler::Choice;
 use crate::device;
 use crate::identity::Identities;
+use crate::live::Count;
 use crate::module::{self, HostModule};
 use crate::object_file;
 use crate::options;
@@ -24,6 +25,7 @@ pub struct HostBackend {
     choice: Choice,
     identities: Identities,
     settings: Settings,
+    loaded: Count,
 }
 
 impl HostBackend {
@@ -49,6 +51,17 @@ impl HostBackend {
     /// a program that has been told to end. Their builds fail; what is loaded stays good.
     pub fn stop(&self) {
         self.choice.stop();
+    }
+
+    /// The shared objects of this backend that are loaded just now: none is left when every module
+    /// was unloaded or dropped.
+    #[must_use]
+    pub fn live_handles(&self) -> usize {
+        self.loaded.get()
+    }
+
+    fn module(&self, bytes: &[u8], functions: Vec<String>) -> Result<HostModule, BackendError> {
+        HostModule::load(bytes, functions, self.settings.scratch.as_deref(), &self.loaded)
     }
 
     /// Compiles, and looks at the outcome: the shared object's bytes and its functions.
@@ -115,6 +128,7 @@ impl HostBackendBuilder {
             choice: Choice::new(self.compiler),
             identities: Identities::default(),
             settings: self.settings,
+            loaded: Count::default(),
         }
     }
 }
@@ -171,7 +185,7 @@ impl Backend for HostBackend {
     ) -> Result<(HostModule, Option<Artifact>), BackendError> {
         device::check(device)?;
         let (bytes, functions) = self.compile(spec)?;
-        let module = HostModule::load(&bytes, functions, self.settings.scratch.as_deref())?;
+        let module = self.module(&bytes, functions)?;
         Ok((module, Some(artifact(bytes))))
     }
 
@@ -189,7 +203,7 @@ impl Backend for HostBackend {
         if let Some(entry) = spec.entry() {
             module::require(&functions, entry)?;
         }
-        HostModule::load(bytes, functions, self.settings.scratch.as_deref())
+        self.module(bytes, functions)
     }
 
     fn unload(&self, module: HostModule) -> Result<(), BackendError> {

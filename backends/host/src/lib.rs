@@ -73,6 +73,7 @@ mod compiler;
 mod device;
 mod identity;
 mod image;
+mod live;
 mod log;
 mod module;
 mod object_file;

@@ -9,6 +9,7 @@ use libloading::{Library, Symbol};
 use tempfile::TempDir;
 
 use crate::image::Image;
+use crate::live::{Count, Live};
 
 /// A kernel in memory: a shared object whose functions can be called.
 ///
@@ -19,6 +20,7 @@ pub struct HostModule {
     library: Library,
     functions: Vec<String>,
     bytes: u64,
+    _live: Live,
     _folder: Option<TempDir>,
 }
 
@@ -28,11 +30,13 @@ impl HostModule {
         bytes: &[u8],
         functions: Vec<String>,
         scratch: Option<&Path>,
+        count: &Count,
     ) -> Result<Self, BackendError> {
         let image = Image::new(bytes, scratch)
             .map_err(|error| BackendError::failed("putting the shared object in place", error))?;
         let library = open(image.path())?;
-        Ok(Self { library, functions, bytes: bytes.len() as u64, _folder: image.into_keep() })
+        let (bytes, live) = (bytes.len() as u64, count.one());
+        Ok(Self { library, functions, bytes, _live: live, _folder: image.into_keep() })
     }
 
     /// The address of the function of that name, if the kernel defines it. Good until the module is

@@ -157,6 +157,23 @@ impl<B: Backend> BackendCache<B> {
             .map_err(RuntimeError::from)
     }
 
+    /// Takes one kernel out of memory, so that the next request looks for it anew: in the stores,
+    /// then in the compiler. What is pinned is released when its last pin is gone; a build of it
+    /// that is under way is told [`Removed`](grainstore::Error::Removed).
+    ///
+    /// # Errors
+    /// [`RuntimeError::DeviceDestroyed`] for a handle of an earlier life.
+    pub fn remove(
+        &self,
+        device: &Device,
+        spec: &KernelSpec,
+    ) -> Result<Drain<KernelKey>, RuntimeError> {
+        self.inner.door.home.check()?;
+        let key = self.key(device, spec)?;
+        self.check_live(device)?;
+        Ok(self.inner.cache.on(device.identity()).remove(key))
+    }
+
     /// The figures of the cache in memory.
     #[must_use]
     pub fn statistics(&self) -> Statistics {

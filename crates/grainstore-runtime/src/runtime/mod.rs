@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grainstore::{DeviceId, Hooks, KernelKey};
+use grainstore::{DeviceId, Drain, Hooks, KernelKey};
 
 pub use builder::RuntimeBuilder;
 pub use drains::Drains;
@@ -153,6 +153,18 @@ impl Runtime {
         spec: &'s KernelSpec,
     ) -> Result<&'s KernelKey, RuntimeError> {
         self.backend_of(device)?.key(device, spec)
+    }
+
+    /// Takes one kernel out of memory: see [`BackendCache::remove`].
+    ///
+    /// # Errors
+    /// [`RuntimeError::DeviceDestroyed`] for a handle of an earlier life.
+    pub fn remove(
+        &self,
+        device: &Device,
+        spec: &KernelSpec,
+    ) -> Result<Drain<KernelKey>, RuntimeError> {
+        self.backend_of(device)?.remove(device, spec)
     }
 
     /// Takes every kernel of every backend out of memory, between two notifications that have the

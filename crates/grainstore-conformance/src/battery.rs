@@ -1,0 +1,39 @@
+//! Runs the checks, one by one, and tells what came of each.
+
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::checks::Entry;
+use crate::trouble::{Check, Trouble};
+use crate::{Subject, Verdict};
+
+/// The variable that names the backends whose driver must be here.
+const REQUIRE: &str = "GRAINSTORE_REQUIRE";
+
+pub(crate) fn verdict<S: Subject>(subject: &S, check: &Entry<S>) -> Verdict {
+    match contained(|| (check.run)(subject)) {
+        Ok(()) => Verdict::Passed,
+        Err(Trouble::Cannot(reason)) => Verdict::NotRun(reason),
+        Err(Trouble::Absent(reason)) if is_required(subject.name()) => {
+            Verdict::Failed(format!("{REQUIRE} says that it must run, but: {reason}"))
+        }
+        Err(Trouble::Absent(reason)) => Verdict::NotRun(reason),
+        Err(Trouble::Failed(reason)) => Verdict::Failed(reason),
+    }
+}
+
+/// A panic is a failure like any other.
+pub(crate) fn contained(check: impl FnOnce() -> Check) -> Check {
+    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|payload| {
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("without words");
+        Err(Trouble::failed(format!("it panicked: {text}")))
+    })
+}
+
+fn is_required(name: &str) -> bool {
+    env::var(REQUIRE).unwrap_or_default().split(',').any(|required| required.trim() == name)
+}
