@@ -73,6 +73,7 @@ pub(crate) struct Core<K, V> {
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     pub(crate) fn new(config: Config<K, V>) -> Arc<Self> {
         static IDS: Serials = Serials::new();
+        readers::prepare();
         Arc::new_cyclic(|me: &Weak<Self>| Self {
             id: IDS.next(),
             hasher: State::default(),

@@ -89,6 +89,12 @@ process_wide! {
     static POOL: Mutex<Vec<&'static Reader>> = Mutex::new(Vec::new());
 }
 
+/// Asks the kernel now for what unpins rely on. In a process that has threads already that takes it
+/// some milliseconds, which would otherwise be in the cache's first request.
+pub(crate) fn prepare() {
+    barrier::is_asymmetric();
+}
+
 impl Reader {
     /// A reader for this cache, from the pool if there is one. Its figures start at zero.
     pub(crate) fn take(cache: u64, watcher: Weak<dyn Watcher>) -> &'static Self {
