@@ -1,0 +1,122 @@
+//! A device of the application's, and what the key says of it.
+
+use grainstore::{DeviceId, Family};
+use grainstore_runtime::{DeviceInfo, Target, Toolchain};
+use wgpu::{AdapterInfo, Device, Features, Limits, Queue};
+
+use crate::live::{Counted, Live};
+
+/// The major version of wgpu that this crate is for. Its cache data and its names for features and
+/// states stay the same within one.
+const WGPU: u32 = 30;
+
+/// Hold on a device and its queue.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) device: Device,
+    pub(crate) queue: Queue,
+    _counted: Counted,
+}
+
+impl Held {
+    pub(crate) fn new(device: Device, queue: Queue, live: &Live) -> Self {
+        Self { device, queue, _counted: live.add(1) }
+    }
+}
+
+/// What is said of a device, also while nobody holds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    pub(crate) info: DeviceInfo,
+    pub(crate) target: Target,
+    pub(crate) toolchain: Toolchain,
+}
+
+impl Profile {
+    pub(crate) fn of(index: u32, device: &Device) -> Self {
+        let adapter = device.adapter_info();
+        let info = DeviceInfo {
+            id: DeviceId::new(Family::WGPU, index),
+            name: adapter.name.clone(),
+            driver: driver(&adapter),
+        };
+        Self {
+            info,
+            target: Target::new(target(&adapter, device.features(), &device.limits())),
+            toolchain: Toolchain::new(format!("wgpu {WGPU}; {}", driver(&adapter))),
+        }
+    }
+
+    /// What its cache data is sealed for.
+    pub(crate) fn seal(&self) -> String {
+        format!("{} | {}", self.target.as_str(), self.toolchain.as_str())
+    }
+}
+
+/// The driver and its version. The vendor's and the device's number, by which wgpu itself tells
+/// cache data apart, say nothing of it.
+fn driver(adapter: &AdapterInfo) -> String {
+    let AdapterInfo { backend, driver, driver_info, .. } = adapter;
+    format!("{backend} driver {driver} {driver_info}").trim_end().to_owned()
+}
+
+/// Features decide what wgpu makes of a shader, and limits what it refuses; both are those that the
+/// application asked for, not those that the adapter could have given.
+fn target(adapter: &AdapterInfo, features: Features, limits: &Limits) -> String {
+    let AdapterInfo { name, vendor, device, device_type, backend, .. } = adapter;
+    let (low, high) = (adapter.subgroup_min_size, adapter.subgroup_max_size);
+    let mut names: Vec<_> = features.iter_names().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(",") };
+    format!(
+        "{backend} {name} {vendor:04x}:{device:04x} {device_type:?}; subgroups {low} to {high}; \
+         features {names}; limits {}",
+        digest(&format!("{limits:?}"))
+    )
+}
+
+/// Sixteen hexadecimal digits for a text that nobody reads.
+fn digest(text: &str) -> String {
+    let mut hex = blake3::hash(text.as_bytes()).to_string();
+    hex.truncate(16);
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use wgpu::{Backend, DeviceType};
+
+    use super::*;
+
+    fn adapter() -> AdapterInfo {
+        let mut adapter = AdapterInfo::new(DeviceType::Cpu, Backend::Vulkan);
+        adapter.name = "llvmpipe".into();
+        adapter
+    }
+
+    #[test]
+    fn whatever_changes_the_code_changes_the_target() {
+        let (features, limits) = (Features::empty(), Limits::default());
+        let base = target(&adapter(), features, &limits);
+        assert_eq!(target(&adapter(), features, &limits), base);
+        let wider = AdapterInfo { subgroup_max_size: 4, ..adapter() };
+        let others = [
+            target(&AdapterInfo { device: 7, ..adapter() }, features, &limits),
+            target(&AdapterInfo { backend: Backend::Gl, ..adapter() }, features, &limits),
+            target(&wider, features, &limits),
+            target(&adapter(), Features::SHADER_F16, &limits),
+            target(&adapter(), features, &Limits::downlevel_defaults()),
+        ];
+        for (index, other) in others.iter().enumerate() {
+            assert_ne!(*other, base);
+            assert!(!others[..index].contains(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_drivers_version_is_said() {
+        let driver_info = "Mesa 22.3.6".to_owned();
+        let text = driver(&AdapterInfo { driver: "llvmpipe".into(), driver_info, ..adapter() });
+        assert_eq!(text, "vulkan driver llvmpipe Mesa 22.3.6");
+    }
+}
