@@ -26,10 +26,12 @@ pub enum Language {
     Ptx,
     /// NVIDIA's machine code, an ELF file for one architecture.
     Cubin,
+    /// A text language of somebody else's backend, by the name that keys know it by.
+    Other(&'static str),
 }
 
 impl Language {
-    /// Every language, in the order of the declaration.
+    /// Every language that has a name of its own here, in the order of the declaration.
     pub const ALL: [Self; 10] = [
         Self::C,
         Self::OpenClC,
@@ -57,6 +59,7 @@ impl Language {
             Self::Msl => "msl",
             Self::Ptx => "ptx",
             Self::Cubin => "cubin",
+            Self::Other(name) => name,
         }
     }
 
