@@ -1,0 +1,385 @@
+//! The [`Backend`] itself: ties compiler, driver, devices and modules together.
+
+use std::ffi::CString;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use grainstore::{DeviceId, Family};
+use grainstore_runtime::{
+    Artifact, Backend, BackendError, DeviceInfo, KernelSpec, Language, Target, Toolchain,
+};
+
+use crate::artifact;
+use crate::builder::{CudaBackendBuilder, Settings};
+use crate::compile::{self, Compiled};
+use crate::context::{Context, Refused};
+use crate::cubin;
+use crate::device::{self, Device};
+use crate::driver::Driver;
+use crate::module::CudaModule;
+use crate::names::Names;
+use crate::nvrtc::Nvrtc;
+use crate::target::{self, Architecture, Code};
+use crate::toolchain;
+
+/// NVIDIA's devices as a backend: all of this machine, or the one of a context that the application
+/// has. Without a driver it still compiles.
+pub struct CudaBackend {
+    settings: Settings,
+    /// Both are looked for until they are found: what is installed later counts too.
+    nvrtc: Mutex<Option<Arc<Nvrtc>>>,
+    found: Mutex<Option<Arc<Found>>>,
+}
+
+/// The driver and its devices, which stay the same for the life of a process.
+pub(crate) struct Found {
+    driver: Arc<Driver>,
+    devices: Vec<Device>,
+    /// The application's context, where there is one: it stands for the device's primary one.
+    own: Option<Arc<Context>>,
+}
+
+impl CudaBackend {
+    /// With the system's libraries and the usual settings. Touches nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// With settings of one's own.
+    pub fn builder() -> CudaBackendBuilder {
+        CudaBackendBuilder::default()
+    }
+
+    pub(crate) fn with(settings: Settings, found: Option<Arc<Found>>) -> Self {
+        Self { settings, nvrtc: Mutex::default(), found: Mutex::new(found) }
+    }
+
+    /// The identifier that the driver, and other tools of NVIDIA's, have for a device.
+    ///
+    /// # Errors
+    /// [`BackendError::Missing`] for the driver, [`BackendError::NoDevice`] for the device.
+    pub fn uuid(&self, device: &DeviceId) -> Result<[u8; 16], BackendError> {
+        Ok(self.found()?.device(device)?.uuid)
+    }
+
+    /// How many native handles it has made and not yet released: references to primary contexts,
+    /// and modules, also those of an abandoned one; a context of the application's is not among
+    /// them.
+    #[must_use]
+    pub fn live_handles(&self) -> usize {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.as_ref().map_or(0, |found| found.driver.live.count())
+    }
+
+    fn nvrtc(&self) -> Result<Arc<Nvrtc>, BackendError> {
+        once(&self.nvrtc, || Nvrtc::load(self.settings.nvrtc.as_deref()))
+    }
+
+    fn found(&self) -> Result<Arc<Found>, BackendError> {
+        once(&self.found, || Found::all(&self.settings))
+    }
+
+    fn architecture(&self, device: &Device) -> Architecture {
+        let Settings { code, features, .. } = self.settings;
+        let nvrtc = self.nvrtc().ok();
+        let known = nvrtc.as_ref().map(|nvrtc| nvrtc.known.as_slice());
+        target::choose(device.capability, known, code, features)
+    }
+
+    /// What artifacts of this spec are sealed for.
+    fn label(
+        &self,
+        architecture: &Architecture,
+        spec: &KernelSpec,
+    ) -> Result<String, BackendError> {
+        let toolchain = self.toolchain_for(&architecture.target(), spec)?;
+        Ok(format!("{architecture} | {}", toolchain.as_str()))
+    }
+
+    /// Code for this architecture; `context` has the driver assemble where that is its part.
+    fn compile(
+        &self,
+        architecture: &Architecture,
+        spec: &KernelSpec,
+        context: Option<&Context>,
+    ) -> Result<Compiled, BackendError> {
+        if spec.language() == Language::CudaCpp {
+            return compile::cuda_cpp(&*self.nvrtc()?, architecture, spec, &self.settings.allowed);
+        }
+        compile::check(spec)?;
+        let mut compiled = match spec.language() {
+            Language::Ptx => ready_ptx(architecture, spec, context)?,
+            Language::Cubin => ready_cubin(spec)?,
+            language => {
+                let what = format!("kernel `{}` is written in {language}", spec.name());
+                let hint = "the CUDA backend takes CUDA C++, PTX and CUBIN";
+                return Err(BackendError::unsupported(what, hint));
+            }
+        };
+        let entry = spec.entry().map(|entry| (entry.to_owned(), entry.to_owned()));
+        if let Some((entry, _)) = &entry
+            && compiled.names.in_code(entry).is_none()
+        {
+            let available = compiled.names.kernels;
+            return Err(BackendError::NoEntryPoint { entry: entry.clone(), available });
+        }
+        compiled.names.entry = entry;
+        Ok(compiled)
+    }
+}
+
+/// What is in the slot, or is found now.
+fn once<T>(
+    slot: &Mutex<Option<Arc<T>>>,
+    find: impl FnOnce() -> Result<T, BackendError>,
+) -> Result<Arc<T>, BackendError> {
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = &*slot {
+        return Ok(Arc::clone(found));
+    }
+    let found = Arc::new(find()?);
+    *slot = Some(Arc::clone(&found));
+    Ok(found)
+}
+
+impl Found {
+    fn all(settings: &Settings) -> Result<Self, BackendError> {
+        let driver = Driver::load(settings.driver.as_deref())?;
+        let devices = device::find(&driver)?;
+        Ok(Self { driver, devices, own: None })
+    }
+
+    /// The device of the application's context alone, under the number that it has anyway.
+    ///
+    /// # Safety
+    /// As for [`Context::of_application`].
+    pub(crate) unsafe fn of_application(
+        settings: &Settings,
+        context: crate::RawHandle,
+    ) -> Result<Self, BackendError> {
+        let Self { driver, mut devices, .. } = Self::all(settings)?;
+        // SAFETY: the caller's word.
+        let context = unsafe { Context::of_application(&driver, context) }?;
+        devices.retain(|device| device.raw == context.device());
+        Ok(Self { driver, devices, own: Some(Arc::new(context)) })
+    }
+
+    fn device(&self, id: &DeviceId) -> Result<&Device, BackendError> {
+        self.devices.iter().find(|device| device.info.id == *id).ok_or_else(|| {
+            let there: Vec<_> =
+                self.devices.iter().map(|device| device.info.id.to_string()).collect();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            BackendError::NoDevice {
+                message: format!("there is no device {id}; there are: {there}"),
+            }
+        })
+    }
+
+    fn context(&self, device: &Device) -> Result<Arc<Context>, BackendError> {
+        match &self.own {
+            Some(context) => Ok(Arc::clone(context)),
+            None => Ok(device.context(&self.driver)?),
+        }
+    }
+}
+
+/// Machine code that the driver makes of ready-made PTX; or the PTX itself, where the target is PTX.
+fn ready_ptx(
+    architecture: &Architecture,
+    spec: &KernelSpec,
+    context: Option<&Context>,
+) -> Result<Compiled, BackendError> {
+    let text = String::from_utf8_lossy(spec.source());
+    let names = Names::of_ptx(&text);
+    if architecture.code == Code::Ptx {
+        return Ok(Compiled { code: Code::Ptx, bytes: spec.source().to_vec(), names });
+    }
+    let Some(context) = context else {
+        return Err(compile::unfit(
+            spec,
+            "the ready-made PTX",
+            "machine code is made of it by the driver, on the machine that has the device: warm it \
+             there, or give it as CUBIN",
+        ));
+    };
+    // A spec's text has no NUL.
+    let ptx = CString::new(spec.source()).unwrap_or_default();
+    let bytes = context.assemble(&ptx).map_err(not_taken)?;
+    if bytes.is_empty() {
+        return Err(BackendError::Compile { log: "the driver made no code of the PTX".to_owned() });
+    }
+    Ok(Compiled { code: Code::Cubin, bytes, names })
+}
+
+fn ready_cubin(spec: &KernelSpec) -> Result<Compiled, BackendError> {
+    let kernels = cubin::kernels(spec.source())
+        .map_err(|what| BackendError::Compile { log: format!("`{}`: {what}", spec.name()) })?;
+    let names = Names { entry: None, kernels };
+    Ok(Compiled { code: Code::Cubin, bytes: spec.source().to_vec(), names })
+}
+
+/// The driver refused what was given as a source.
+fn not_taken(Refused { failure, log }: Refused) -> BackendError {
+    if failure.is_bad_image() {
+        return BackendError::Compile { log: format!("{log}\n{failure}").trim_start().to_owned() };
+    }
+    failure.into()
+}
+
+/// The driver refused an artifact.
+fn not_loaded(Refused { failure, log }: Refused) -> BackendError {
+    if failure.is_bad_image() {
+        let reason = format!("{failure}\n{log}").trim_end().to_owned();
+        return BackendError::InvalidArtifact { reason };
+    }
+    failure.into()
+}
+
+/// Loads code in its form.
+fn load(
+    context: &Arc<Context>,
+    code: Code,
+    bytes: &[u8],
+) -> Result<crate::context::Loaded, Refused> {
+    match code {
+        Code::Cubin => context.load(bytes),
+        Code::Ptx => context.load(&[bytes, b"\0"].concat()),
+    }
+}
+
+impl Default for CudaBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for CudaBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaBackend").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Backend for CudaBackend {
+    type Module = CudaModule;
+
+    fn name(&self) -> &str {
+        "cuda"
+    }
+
+    fn family(&self) -> Family {
+        Family::CUDA
+    }
+
+    fn languages(&self) -> &[Language] {
+        &[Language::CudaCpp, Language::Ptx, Language::Cubin]
+    }
+
+    fn devices(&self) -> Result<Vec<DeviceInfo>, BackendError> {
+        Ok(self.found()?.devices.iter().map(|device| device.info.clone()).collect())
+    }
+
+    fn target(&self, device: &DeviceId) -> Result<Target, BackendError> {
+        Ok(self.architecture(self.found()?.device(device)?).target())
+    }
+
+    fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError> {
+        Architecture::of(target)?;
+        match self.nvrtc() {
+            Ok(nvrtc) => Ok(toolchain::of_nvrtc(&nvrtc)),
+            // What is ready-made still runs, where there is a driver.
+            Err(missing) => match self.found() {
+                Ok(found) => Ok(toolchain::of_driver_alone(&found.driver)),
+                Err(_) => Err(missing),
+            },
+        }
+    }
+
+    fn toolchain_for(&self, target: &Target, spec: &KernelSpec) -> Result<Toolchain, BackendError> {
+        let architecture = Architecture::of(target)?;
+        match spec.language() {
+            Language::Ptx if architecture.code == Code::Cubin => {
+                let found = self.found().ok();
+                toolchain::of_ready_made(spec.language(), found.as_ref().map(|it| &*it.driver))
+            }
+            Language::Ptx | Language::Cubin => toolchain::of_ready_made(spec.language(), None),
+            _ => Ok(toolchain::of_nvrtc(&*self.nvrtc()?)),
+        }
+    }
+
+    fn build(
+        &self,
+        device: &DeviceId,
+        spec: &KernelSpec,
+    ) -> Result<(CudaModule, Option<Artifact>), BackendError> {
+        let found = self.found()?;
+        let device = found.device(device)?;
+        let architecture = self.architecture(device);
+        let context = found.context(device)?;
+        let compiled = self.compile(&architecture, spec, Some(&context))?;
+        let artifact = artifact::pack(&compiled, &self.label(&architecture, spec)?);
+        let Compiled { code, bytes, names } = compiled;
+        let loaded = load(&context, code, &bytes).map_err(|refused| {
+            if spec.language() == Language::CudaCpp && refused.failure.is_bad_image() {
+                let what = format!(
+                    "the driver, of CUDA {}, refuses what NVRTC made for {architecture}: {}",
+                    found.driver.version(),
+                    refused.failure
+                );
+                let hint = "update the driver, or take an NVRTC that is not newer than it";
+                return BackendError::unsupported(what, hint);
+            }
+            not_taken(refused)
+        })?;
+        Ok((CudaModule::new(loaded, code, names, spec.entry())?, Some(artifact)))
+    }
+
+    fn load(
+        &self,
+        device: &DeviceId,
+        spec: &KernelSpec,
+        artifact: &Artifact,
+    ) -> Result<CudaModule, BackendError> {
+        let found = self.found()?;
+        let device = found.device(device)?;
+        let label = self.label(&self.architecture(device), spec)?;
+        let (code, names) = artifact::unpack(artifact, &label)?;
+        let context = found.context(device)?;
+        let loaded = load(&context, code, artifact.binary()).map_err(not_loaded)?;
+        CudaModule::new(loaded, code, names, spec.entry())
+    }
+
+    fn unload(&self, module: CudaModule) -> Result<(), BackendError> {
+        module.release()
+    }
+
+    fn destroy_device(&self, device: &DeviceId) -> Result<(), BackendError> {
+        // Where a module still uses it, the last one releases it.
+        match self.take_context(device).and_then(Arc::into_inner) {
+            Some(context) => context.release().map_err(BackendError::from),
+            None => Ok(()),
+        }
+    }
+
+    fn forget_device(&self, device: &DeviceId) -> Result<(), BackendError> {
+        match self.take_context(device) {
+            // All of the process share it, and it would be as lost the next time.
+            Some(context) if context.is_lost() => context.reset().map_err(BackendError::from),
+            _ => Ok(()),
+        }
+    }
+
+    fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
+        let architecture = Architecture::of(target)?;
+        let compiled = self.compile(&architecture, spec, None)?;
+        Ok(artifact::pack(&compiled, &self.label(&architecture, spec)?))
+    }
+}
+
+impl CudaBackend {
+    /// The context of a device, if it was ever needed. Loads nothing.
+    fn take_context(&self, device: &DeviceId) -> Option<Arc<Context>> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        found.device(device).ok()?.take_context()
+    }
+}
