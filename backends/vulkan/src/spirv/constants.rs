@@ -1,0 +1,205 @@
+//! A module's constants, with the values that a spec gives to those that can be specialized.
+
+use std::collections::HashMap;
+
+use super::codes::op;
+use super::types::Type;
+use super::words::Malformed;
+
+/// All constants, by id, and what was asked of them.
+#[derive(Debug, Default)]
+pub(crate) struct Constants {
+    /// Integers and truth values only: what lengths and sizes are made of.
+    values: HashMap<u32, u64>,
+    composites: HashMap<u32, Vec<u32>>,
+    given: Vec<Given>,
+    /// Those that can be specialized, in the order of the module.
+    open: Vec<Open>,
+    specialized: Vec<Specialized>,
+}
+
+/// A value of the spec.
+#[derive(Debug)]
+struct Given {
+    name: String,
+    value: String,
+    used: bool,
+}
+
+/// A constant that can be specialized.
+#[derive(Debug)]
+struct Open {
+    spec_id: u32,
+    name: Option<String>,
+}
+
+/// The value of one constant as the driver gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Specialized {
+    pub(crate) spec_id: u32,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Constants {
+    /// With the values of a spec: by number, or by name where the module has names.
+    pub(crate) fn given(values: &[(String, String)]) -> Self {
+        let given = values
+            .iter()
+            .map(|(name, value)| Given { name: name.clone(), value: value.clone(), used: false })
+            .collect();
+        Self { given, ..Self::default() }
+    }
+
+    /// What the driver is to be told.
+    pub(crate) fn into_specialized(self) -> Vec<Specialized> {
+        self.specialized
+    }
+
+    /// A constant as a number.
+    pub(crate) fn value(&self, id: u32) -> Option<u64> {
+        self.values.get(&id).copied()
+    }
+
+    /// The parts of a composite.
+    pub(crate) fn composite(&self, id: u32) -> Option<&[u32]> {
+        self.composites.get(&id).map(Vec::as_slice)
+    }
+
+    pub(crate) fn insert(&mut self, id: u32, value: u64) {
+        self.values.insert(id, value);
+    }
+
+    pub(crate) fn insert_composite(&mut self, id: u32, parts: &[u32]) {
+        self.composites.insert(id, parts.to_vec());
+    }
+
+    /// A constant that can be specialized: the spec's value, else its own.
+    pub(crate) fn declare(
+        &mut self,
+        id: u32,
+        spec_id: u32,
+        name: Option<&str>,
+        kind: &Type,
+        default: u64,
+    ) -> Result<(), Malformed> {
+        if self.open.iter().any(|open| open.spec_id == spec_id) {
+            let what = format!("two specialization constants have the number {spec_id}");
+            return Err(Malformed::new(what));
+        }
+        self.open.push(Open { spec_id, name: name.map(str::to_owned) });
+        let number = spec_id.to_string();
+        let mut value = default;
+        let mut found: Option<&str> = None;
+        for given in &mut self.given {
+            if given.name != number && Some(given.name.as_str()) != name {
+                continue;
+            }
+            if let Some(other) = found {
+                let what = format!(
+                    "the specialization constants `{other}` and `{}` are one and the same",
+                    given.name
+                );
+                return Err(Malformed::new(what));
+            }
+            found = Some(&given.name);
+            given.used = true;
+            let bytes = encode(kind, &given.value).map_err(|expected| {
+                Malformed::new(format!(
+                    "the specialization constant `{}` is {expected}, not `{}`",
+                    given.name, given.value
+                ))
+            })?;
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(&bytes);
+            value = u64::from_le_bytes(word);
+            self.specialized.push(Specialized { spec_id, bytes });
+        }
+        if !matches!(kind, Type::Float { .. }) {
+            self.values.insert(id, value);
+        }
+        Ok(())
+    }
+
+    /// Refuses values for constants that are not there.
+    pub(crate) fn check_all_used(&self) -> Result<(), Malformed> {
+        let Some(unused) = self.given.iter().find(|given| !given.used) else {
+            return Ok(());
+        };
+        let there: Vec<_> = self
+            .open
+            .iter()
+            .map(|open| match &open.name {
+                Some(name) => format!("{} ({name})", open.spec_id),
+                None => open.spec_id.to_string(),
+            })
+            .collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        Err(Malformed::new(format!(
+            "there is no specialization constant `{}`; there are: {there}",
+            unused.name
+        )))
+    }
+
+    /// What comes of an operation on constants, for those that sizes are computed with; none for
+    /// others.
+    pub(crate) fn operation(&self, opcode: u32, operands: &[u32], width: u32) -> Option<u64> {
+        let value = |index: usize| self.value(*operands.get(index)?);
+        let left = value(0)?;
+        let result = match opcode {
+            op::U_CONVERT => left,
+            op::I_ADD => left.wrapping_add(value(1)?),
+            op::I_SUB => left.wrapping_sub(value(1)?),
+            op::I_MUL => left.wrapping_mul(value(1)?),
+            op::U_DIV => left.checked_div(value(1)?)?,
+            op::U_MOD => left.checked_rem(value(1)?)?,
+            op::SHIFT_RIGHT_LOGICAL => left.checked_shr(u32::try_from(value(1)?).ok()?)?,
+            op::SHIFT_LEFT_LOGICAL => left.checked_shl(u32::try_from(value(1)?).ok()?)?,
+            _ => return None,
+        };
+        Some(if width < 64 { result & ((1 << width) - 1) } else { result })
+    }
+}
+
+/// A value as the driver wants its bytes, or what it should have been.
+fn encode(kind: &Type, text: &str) -> Result<Vec<u8>, String> {
+    match *kind {
+        Type::Bool => match text {
+            "true" | "1" => Ok(1_u32.to_le_bytes().to_vec()),
+            "false" | "0" => Ok(0_u32.to_le_bytes().to_vec()),
+            _ => Err("`true` or `false`".to_owned()),
+        },
+        Type::Int { width: width @ (8 | 16 | 32 | 64), signed } => {
+            let expected = || {
+                let kind = if signed { "a signed" } else { "an unsigned" };
+                format!("{kind} integer of {width} bits")
+            };
+            let value = integer(text).ok_or_else(expected)?;
+            let limit = 1_i128 << (if signed { width - 1 } else { width });
+            let least = if signed { -limit } else { 0 };
+            if value < least || value >= limit {
+                return Err(expected());
+            }
+            Ok(value.to_le_bytes()[..width as usize / 8].to_vec())
+        }
+        Type::Float { width: 32 } => {
+            let value: f32 = text.parse().map_err(|_| "a number".to_owned())?;
+            Ok(value.to_le_bytes().to_vec())
+        }
+        Type::Float { width: 64 } => {
+            let value: f64 = text.parse().map_err(|_| "a number".to_owned())?;
+            Ok(value.to_le_bytes().to_vec())
+        }
+        _ => Err("of a type that this backend gives no values to (use 32 bits)".to_owned()),
+    }
+}
+
+/// Decimal, or hexadecimal behind `0x`.
+pub(crate) fn integer(text: &str) -> Option<i128> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) if digits.starts_with(|c: char| c.is_ascii_hexdigit()) => {
+            i128::from_str_radix(digits, 16).ok()
+        }
+        Some(_) => None,
+        None => text.parse().ok(),
+    }
+}
