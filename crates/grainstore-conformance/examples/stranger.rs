@@ -6,8 +6,6 @@
 //!
 //!     cargo run --example stranger -p grainstore-conformance
 
-#![cfg_attr(test, allow(dead_code, reason = "the battery's own tests borrow it"))]
-
 use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

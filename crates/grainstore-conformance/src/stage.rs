@@ -76,7 +76,7 @@ impl<'s, S: Subject> Stage<'s, S> {
     /// none has to say why.
     pub(crate) fn require_artifact(&self, spec: &KernelSpec) -> Check {
         drop(self.kernel(spec)?);
-        if self.store.artifact(self.key(spec)?).is_none() {
+        if !self.has_artifact(spec)? {
             self.subject.artifact(self.backend.inner())?;
             return Err(Trouble::failed(
                 "a build left no artifact, and the subject says no reason",
@@ -85,13 +85,9 @@ impl<'s, S: Subject> Stage<'s, S> {
         Ok(())
     }
 
-    /// Whether builds leave artifacts here.
-    pub(crate) fn keeps_artifacts(&self, spec: &KernelSpec) -> Check<bool> {
-        match self.require_artifact(spec) {
-            Ok(()) => Ok(true),
-            Err(Trouble::Cannot(_)) => Ok(false),
-            Err(trouble) => Err(trouble),
-        }
+    /// Whether the build of this kernel has left an artifact.
+    pub(crate) fn has_artifact(&self, spec: &KernelSpec) -> Check<bool> {
+        Ok(self.store.artifact(self.key(spec)?).is_some())
     }
 
     /// Takes all kernels out of memory, and waits until they are released.

@@ -22,13 +22,13 @@ pub(super) fn none_left<S: Subject>(subject: &S) -> Check {
     ensure!(with_two > with_one, "two modules have {with_two} handles, and one has {with_one}");
 
     // What comes to nothing leaves nothing.
-    ensure!(stage.kernel(&subject.wrong()).is_err(), "a wrong source was compiled");
+    drop(stage.kernel(&subject.wrong()));
     ensure!(handles() == with_two, "a wrong source left {} handles", excess(handles(), with_two));
     let garbage = Artifact::new("garbage", b"garbage".to_vec());
-    ensure!(
-        stage.backend.load(&stage.device.id(), &one, &garbage).is_err(),
-        "an artifact of garbage was loaded"
-    );
+    if let Ok(module) = stage.backend.load(&stage.device.id(), &one, &garbage) {
+        // Another check reports it.
+        stage.backend.unload(module)?;
+    }
     ensure!(
         handles() == with_two,
         "a refused artifact left {} handles",

@@ -63,7 +63,7 @@ fn told_apart<S: Subject>(
         stage.check(spec, *add)?;
     }
     ensure!(stage.backend.builds() == 2, "two kernels took {} builds", stage.backend.builds());
-    if stage.keeps_artifacts(&specs[0].1)? {
+    if stage.has_artifact(&specs[0].1)? {
         stage.clear()?;
         for (add, spec) in &specs {
             stage.check(spec, *add).map_err(|trouble| trouble.at("loaded from its artifact"))?;

@@ -6,12 +6,13 @@
 use std::thread;
 use std::time::Duration;
 
+use grainstore::Pinned;
 use grainstore_runtime::{KernelSpec, RuntimeError};
 
 use super::threads::joined;
 use crate::Subject;
 use crate::gate::{BOUND, Meter};
-use crate::stage::{Stage, launch};
+use crate::stage::{Module, Stage, launch};
 use crate::trouble::{Check, Trouble, ensure};
 
 const THREADS: usize = 4;
@@ -33,8 +34,9 @@ pub(super) fn while_cleared<S: Subject>(subject: &S) -> Check {
         drain.pending()
     );
     launch(subject, &*pinned, ADD).map_err(|trouble| trouble.at("pinned, and cleared"))?;
-    drop(pinned);
+    replaced(&stage, &spec, pinned)?;
     ensure!(drain.wait_timeout(BOUND), "a kernel was not released with its last pin");
+    stage.clear()?;
     nothing_is_loaded(&stage)?;
     stage.finish()
 }
@@ -51,13 +53,9 @@ pub(super) fn while_removed<S: Subject>(subject: &S) -> Check {
     stage.check(&other, ADD + 1)?;
     let drain = stage.cache.remove(&stage.device, &spec)?;
     launch(subject, &*pinned, ADD).map_err(|trouble| trouble.at("pinned, and removed"))?;
-    drop(pinned);
+    ensure!(drain.pending() == 1, "of a pinned kernel {} are pending", drain.pending());
+    replaced(&stage, &spec, pinned)?;
     ensure!(drain.wait_timeout(BOUND), "a kernel was not released with its last pin");
-    ensure!(
-        stage.backend.modules() == 1,
-        "one of two kernels was removed, and {} are loaded",
-        stage.backend.modules()
-    );
     stage.check(&other, ADD + 1).map_err(|trouble| trouble.at("after another one was removed"))?;
     stage.finish()
 }
@@ -108,6 +106,17 @@ pub(super) fn while_destroyed<S: Subject>(subject: &S) -> Check {
     stage.cache.destroy_device(&device)?;
     nothing_is_loaded(&stage)?;
     stage.finish()
+}
+
+/// A pinned module and the one that has come after it are both good, and the new one stays good when
+/// the old one goes.
+fn replaced<S: Subject>(stage: &Stage<'_, S>, spec: &KernelSpec, old: Module<S>) -> Check {
+    let new = stage.kernel(spec)?;
+    ensure!(!Pinned::ptr_eq(&new, &old), "a request has found a kernel that was taken out");
+    launch(stage.subject, &*new, ADD).map_err(|trouble| trouble.at("beside the old module"))?;
+    launch(stage.subject, &*old, ADD).map_err(|trouble| trouble.at("beside the new module"))?;
+    drop(old);
+    launch(stage.subject, &*new, ADD).map_err(|trouble| trouble.at("after the old module went"))
 }
 
 /// Takes the ground away again and again, each time after every thread may have launched.

@@ -14,19 +14,21 @@ pub(super) fn made_again<S: Subject>(subject: &S) -> Check {
     let mut device = stage.device.clone();
     for life in 1..=3 {
         let place = format!("in life {life} of the device");
-        launch(subject, &*stage.cache.kernel(&device, &spec)?, 17)
-            .map_err(|trouble| trouble.at(&place))?;
+        // One kernel that an earlier life has left in the store, and one that no life has seen.
+        let new = (100 + life, subject.kernel(100 + life));
+        for (add, spec) in [(17, &spec), (new.0, &new.1)] {
+            launch(subject, &*stage.cache.kernel(&device, spec)?, add)
+                .map_err(|trouble| trouble.at(&place))?;
+        }
         stage.cache.destroy_device(&device)?;
         refused(&stage, &device)?;
-        let new = stage.cache.device(&id)?;
-        ensure!(new != device, "a destroyed device has the handle it had");
-        launch(subject, &*stage.cache.kernel(&new, &spec)?, 17)
-            .map_err(|trouble| trouble.at("on a device made again"))?;
+        let next = stage.cache.device(&id)?;
+        ensure!(next != device, "a destroyed device has the handle it had");
         // Destroyed for good already: this must not reach the new life.
         stage.cache.destroy_device(&device)?;
-        ensure!(new.is_live(), "destroying an earlier life again has ended the new one");
+        ensure!(next.is_live(), "destroying an earlier life again has ended the new one");
         refused(&stage, &device)?;
-        device = new;
+        device = next;
     }
     stage.finish()
 }
