@@ -38,7 +38,7 @@ struct Place {
 
 #[derive(Default)]
 struct State {
-    held: Option<Arc<Held>>,
+    held: Option<Held>,
     /// Of the device that is held, or of the last one where another can be made.
     profile: Option<Profile>,
 }
@@ -46,7 +46,7 @@ struct State {
 impl WgpuBackend {
     /// Starts a backend, which has no devices but those that it is given.
     pub fn builder() -> WgpuBackendBuilder {
-        WgpuBackendBuilder { places: Vec::new(), live: Live::default() }
+        WgpuBackendBuilder { places: Vec::new() }
     }
 
     /// Gives a device in the place of one that was destroyed or lost, or is to be given up. Modules
@@ -65,13 +65,13 @@ impl WgpuBackend {
         let _before = {
             let mut state = place.lock();
             state.profile = Some(Profile::of(place.index, &device));
-            state.held.replace(Arc::new(Held::new(device, queue, &self.live)))
+            state.held.replace(Held { device, queue })
         };
         Ok(())
     }
 
-    /// How many native objects there are through this backend: devices that it or a module holds,
-    /// and pipelines in modules.
+    /// How many pipelines there are in modules of this backend. The devices are the application's,
+    /// and wgpu itself counts those.
     #[must_use]
     pub fn live_handles(&self) -> usize {
         self.live.count()
@@ -93,17 +93,17 @@ impl WgpuBackend {
     }
 
     /// The device of that number, made if it can be and is not there, and what is said of it.
-    fn device(&self, id: &DeviceId) -> Result<(Arc<Held>, Profile), BackendError> {
+    fn device(&self, id: &DeviceId) -> Result<(Held, Profile), BackendError> {
         let place = self.place(id)?;
         let mut state = place.lock();
         if let State { held: Some(held), profile: Some(profile) } = &*state {
-            return Ok((Arc::clone(held), profile.clone()));
+            return Ok((held.clone(), profile.clone()));
         }
         let Some(make) = &place.make else { return Err(place.gone()) };
         let (device, queue) = make()?;
         let profile = Profile::of(place.index, &device);
-        let held = Arc::new(Held::new(device, queue, &self.live));
-        *state = State { held: Some(Arc::clone(&held)), profile: Some(profile.clone()) };
+        let held = Held { device, queue };
+        *state = State { held: Some(held.clone()), profile: Some(profile.clone()) };
         Ok((held, profile))
     }
 
@@ -114,7 +114,7 @@ impl WgpuBackend {
 
     fn module(
         &self,
-        held: Arc<Held>,
+        held: Held,
         spec: &KernelSpec,
         cache: Option<&wgpu::PipelineCache>,
     ) -> Result<WgpuModule, BackendError> {
@@ -155,7 +155,6 @@ impl fmt::Debug for WgpuBackend {
 #[must_use]
 pub struct WgpuBackendBuilder {
     places: Vec<Place>,
-    live: Live,
 }
 
 impl WgpuBackendBuilder {
@@ -165,7 +164,7 @@ impl WgpuBackendBuilder {
         let place = self.place(None);
         let mut state = place.lock();
         state.profile = Some(Profile::of(place.index, &device));
-        state.held = Some(Arc::new(Held::new(device, queue, &self.live)));
+        state.held = Some(Held { device, queue });
         drop(state);
         self.places.push(place);
         self
@@ -191,7 +190,7 @@ impl WgpuBackendBuilder {
     /// The backend.
     #[must_use]
     pub fn build(self) -> WgpuBackend {
-        WgpuBackend { places: self.places.into(), live: self.live }
+        WgpuBackend { places: self.places.into(), live: Live::default() }
     }
 
     fn place(&self, make: Option<Box<Make>>) -> Place {

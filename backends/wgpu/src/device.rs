@@ -4,24 +4,15 @@ use grainstore::{DeviceId, Family};
 use grainstore_runtime::{DeviceInfo, Target, Toolchain};
 use wgpu::{AdapterInfo, Device, Features, Limits, Queue};
 
-use crate::live::{Counted, Live};
-
 /// The major version of wgpu that this crate is for. Its cache data and its names for features and
 /// states stay the same within one.
 const WGPU: u32 = 30;
 
 /// Hold on a device and its queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) device: Device,
     pub(crate) queue: Queue,
-    _counted: Counted,
-}
-
-impl Held {
-    pub(crate) fn new(device: Device, queue: Queue, live: &Live) -> Self {
-        Self { device, queue, _counted: live.add(1) }
-    }
 }
 
 /// What is said of a device, also while nobody holds it.

@@ -1,23 +1,23 @@
-//! How many native objects there are, for whoever wants to see that none is left.
+//! How many pipelines there are, for whoever wants to see that none is left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts the objects of one backend.
+/// Counts the pipelines of one backend.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Live(Arc<AtomicUsize>);
 
-/// Some objects, counted while this lives.
+/// Some pipelines, counted while this lives.
 #[derive(Debug)]
 pub(crate) struct Counted {
     live: Live,
-    objects: usize,
+    pipelines: usize,
 }
 
 impl Live {
-    pub(crate) fn add(&self, objects: usize) -> Counted {
-        self.0.fetch_add(objects, Ordering::Relaxed);
-        Counted { live: self.clone(), objects }
+    pub(crate) fn add(&self, pipelines: usize) -> Counted {
+        self.0.fetch_add(pipelines, Ordering::Relaxed);
+        Counted { live: self.clone(), pipelines }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -27,6 +27,6 @@ impl Live {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.live.0.fetch_sub(self.objects, Ordering::Relaxed);
+        self.live.0.fetch_sub(self.pipelines, Ordering::Relaxed);
     }
 }

@@ -1,7 +1,5 @@
 //! The pipelines of a spec, and the device that they are on.
 
-use std::sync::Arc;
-
 use grainstore_runtime::BackendError;
 use wgpu::{ComputePipeline, Device, Queue, RenderPipeline};
 
@@ -30,12 +28,12 @@ impl Pipelines {
 #[derive(Debug)]
 pub struct WgpuModule {
     pipelines: Pipelines,
-    held: Arc<Held>,
+    held: Held,
     _counted: Counted,
 }
 
 impl WgpuModule {
-    pub(crate) fn new(pipelines: Pipelines, held: Arc<Held>, live: &Live) -> Self {
+    pub(crate) fn new(pipelines: Pipelines, held: Held, live: &Live) -> Self {
         let _counted = live.add(pipelines.count());
         Self { pipelines, held, _counted }
     }

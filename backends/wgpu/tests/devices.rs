@@ -6,10 +6,10 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use common::{DEVICE, adapters, add, device, launch, on_wgpu};
+use common::{ADD, DEVICE, adapters, add, device, instance, launch, on_wgpu, spec};
 use grainstore::{DeviceId, Family};
 use grainstore_runtime::{Backend, BackendError, Runtime, RuntimeError};
-use grainstore_wgpu::{WgpuBackend, WgpuModule};
+use grainstore_wgpu::{Layout, WgpuBackend, WgpuModule};
 use wgpu::{Adapter, Backends};
 
 /// The adapter that this device is of, for another device of it.
@@ -22,7 +22,7 @@ fn adapter_of(device: &wgpu::Device) -> Adapter {
 fn a_device_that_was_given_is_gone_until_another_is_given() {
     on_wgpu("a_device_that_was_given_is_gone_until_another_is_given", |wgpu, first| {
         let (old, _) = wgpu.build(&DEVICE, &add(1)).unwrap();
-        assert_eq!(wgpu.live_handles(), 2, "a device and a pipeline");
+        assert_eq!(wgpu.live_handles(), 1);
         wgpu.destroy_device(&DEVICE).unwrap();
         // Twice is no harm, and neither is a device that never was.
         wgpu.destroy_device(&DEVICE).unwrap();
@@ -39,14 +39,50 @@ fn a_device_that_was_given_is_gone_until_another_is_given() {
         let (new, _) = wgpu.build(&DEVICE, &add(2)).unwrap();
         assert_eq!(new.device(), &next);
         assert_eq!(launch(&new, "add", &[1]), [3]);
-        assert_eq!(wgpu.live_handles(), 4);
+        assert_eq!(wgpu.live_handles(), 2);
         let stranger = DeviceId::new(Family::WGPU, 9);
         assert!(wgpu.replace_device(&stranger, next, queue).is_err());
 
         wgpu.unload(old).unwrap();
         wgpu.unload(new).unwrap();
-        wgpu.destroy_device(&DEVICE).unwrap();
         assert_eq!(wgpu.live_handles(), 0);
+    });
+}
+
+#[test]
+fn wgpu_itself_counts_nothing_that_is_left() {
+    on_wgpu("wgpu_itself_counts_nothing_that_is_left", |_, first| {
+        let backends = Backends::from(first.adapter_info().backend);
+        let instance = instance(backends);
+        let adapter = pollster::block_on(instance.enumerate_adapters(backends)).remove(0);
+        let counts = || {
+            let report = instance.generate_report().unwrap();
+            let hub = report.hub_report();
+            [
+                &hub.devices,
+                &hub.queues,
+                &hub.shader_modules,
+                &hub.compute_pipelines,
+                &hub.pipeline_layouts,
+                &hub.bind_group_layouts,
+                &hub.pipeline_caches,
+            ]
+            .map(|registry| registry.num_allocated)
+        };
+        let (device, queue) = device(&adapter);
+        let backend = WgpuBackend::builder().device(device, queue).build();
+        let runtime = Runtime::builder().backend(backend.clone()).build().unwrap();
+        let handle = runtime.devices().remove(0);
+        let kernel = runtime.kernel(&handle, &add(1)).unwrap();
+        // Of a failed build nothing stays.
+        let layout = Layout::new().group(&[]);
+        let wrong = spec(ADD).entry("add").option(layout).build().unwrap();
+        runtime.kernel(&handle, &wrong).unwrap_err();
+        assert_eq!(counts(), [1, 1, 0, 1, 0, 0, 0]);
+        drop(kernel);
+        runtime.destroy_device(&handle).unwrap();
+        assert_eq!(counts(), [0; 7]);
+        assert_eq!(backend.live_handles(), 0);
     });
 }
 
@@ -75,7 +111,6 @@ fn a_function_makes_a_device_when_it_is_wanted() {
         assert_eq!(made.load(Ordering::Relaxed), 1);
 
         wgpu.destroy_device(&DEVICE).unwrap();
-        assert_eq!(wgpu.live_handles(), 0);
         assert_eq!(wgpu.devices().unwrap(), listed);
         assert_eq!(wgpu.target(&DEVICE).unwrap(), target);
         assert_eq!(made.load(Ordering::Relaxed), 1, "to be asked about, it need not be made");

@@ -36,11 +36,14 @@ pub(crate) fn add(step: u32) -> KernelSpec {
     spec(ADD).entry("add").constant("step", step.to_string()).build().unwrap()
 }
 
+pub(crate) fn instance(backends: Backends) -> Instance {
+    let descriptor = InstanceDescriptor::new_without_display_handle();
+    Instance::new(InstanceDescriptor { backends, ..descriptor })
+}
+
 /// The adapters of these backends; none where there is no driver.
 pub(crate) fn adapters(backends: Backends) -> Vec<Adapter> {
-    let descriptor =
-        InstanceDescriptor { backends, ..InstanceDescriptor::new_without_display_handle() };
-    pollster::block_on(Instance::new(descriptor).enumerate_adapters(backends))
+    pollster::block_on(instance(backends).enumerate_adapters(backends))
 }
 
 /// A device as an application makes it, with a pipeline cache where there is one.
