@@ -1,6 +1,5 @@
 //! The [`Backend`] itself: ties drivers, devices, contexts and modules together.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +8,14 @@ use grainstore::{DeviceId, Family};
 use grainstore_runtime::{
     Artifact, Backend, BackendError, DeviceInfo, KernelSpec, Language, Target, Toolchain,
 };
+use opencl_sys::{cl_context, cl_device_id};
 
 use crate::compile;
+use crate::context::{Context, Place};
+use crate::contexts::{Contexts, Sharing};
 use crate::device::{self, Device};
-use crate::driver::{Context, Driver};
+use crate::driver::Driver;
+use crate::handle::DeviceHandle;
 use crate::library;
 use crate::module::OpenClModule;
 use crate::options;
@@ -20,14 +23,13 @@ use crate::options;
 /// The artifact's member.
 const ARTIFACT: &str = "kernel.bin";
 
-/// All OpenCL devices of this machine, as a backend.
+/// OpenCL devices as a backend: all of this machine, or those of a context that the application has.
 pub struct OpenClBackend {
     library: Option<PathBuf>,
     allowed: Vec<String>,
     /// Looked for until it is found: what is installed later counts too.
     found: Mutex<Option<Arc<Found>>>,
-    /// By the device's number.
-    contexts: Mutex<HashMap<u32, Arc<Context>>>,
+    contexts: Contexts,
 }
 
 /// The library and its devices, which stay the same for the life of a process.
@@ -45,7 +47,28 @@ impl OpenClBackend {
 
     /// With settings of one's own.
     pub fn builder() -> OpenClBackendBuilder {
-        OpenClBackendBuilder { library: None, allowed: Vec::new() }
+        OpenClBackendBuilder { library: None, allowed: Vec::new(), shared: false }
+    }
+
+    /// Which of this backend's devices it is that the application knows by this handle.
+    ///
+    /// # Errors
+    /// [`BackendError::NoDevice`] where it is none of them.
+    pub fn device_of(&self, device: cl_device_id) -> Result<DeviceId, BackendError> {
+        let found = self.found()?;
+        let known = found.devices.iter().find(|known| known.handle == DeviceHandle(device));
+        known.map(|known| known.info.id).ok_or_else(|| BackendError::NoDevice {
+            message: format!("the handle {device:p} is none of: {}", found.names()),
+        })
+    }
+
+    /// How many native handles it has made and not yet released: contexts, programs, and the
+    /// kernels given out as [`OpenClKernel`](crate::OpenClKernel). Its modules' are among them, also
+    /// those of an abandoned one; a context of the application's is not.
+    #[must_use]
+    pub fn live_handles(&self) -> usize {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.as_ref().map_or(0, |found| found.driver.live.count())
     }
 
     fn found(&self) -> Result<Arc<Found>, BackendError> {
@@ -60,28 +83,22 @@ impl OpenClBackend {
         Ok(found)
     }
 
-    /// The context of a device, made if it is not there.
-    fn context(&self, found: &Found, device: &Device) -> Result<Arc<Context>, BackendError> {
-        let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(context) = contexts.get(&device.info.id.index()) {
-            return Ok(Arc::clone(context));
-        }
-        let context = Arc::new(Context::new(&found.driver, device.handle)?);
-        contexts.insert(device.info.id.index(), Arc::clone(&context));
-        Ok(context)
+    fn place(&self, found: &Found, device: &Device) -> Result<Place, BackendError> {
+        Ok(self.contexts.place(&found.driver, &found.devices, device)?)
     }
 }
 
 impl Found {
     fn device(&self, id: &DeviceId) -> Result<&Device, BackendError> {
         self.devices.iter().find(|device| device.info.id == *id).ok_or_else(|| {
-            let there: Vec<_> =
-                self.devices.iter().map(|device| device.info.id.to_string()).collect();
-            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-            BackendError::NoDevice {
-                message: format!("there is no device {id}; there are: {there}"),
-            }
+            let message = format!("there is no device {id}; there are: {}", self.names());
+            BackendError::NoDevice { message }
         })
+    }
+
+    fn names(&self) -> String {
+        let there: Vec<_> = self.devices.iter().map(|device| device.info.id.to_string()).collect();
+        if there.is_empty() { "none".to_owned() } else { there.join(", ") }
     }
 
     fn by_target(&self, target: &Target) -> Result<&Device, BackendError> {
@@ -113,6 +130,7 @@ impl fmt::Debug for OpenClBackend {
 pub struct OpenClBackendBuilder {
     library: Option<PathBuf>,
     allowed: Vec<String>,
+    shared: bool,
 }
 
 impl OpenClBackendBuilder {
@@ -130,11 +148,48 @@ impl OpenClBackendBuilder {
         self
     }
 
+    /// One context for all devices of a platform, so that they share buffers. Without it, each
+    /// device has its own.
+    pub fn shared_contexts(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
     /// The backend. Touches nothing yet.
     #[must_use]
     pub fn build(self) -> OpenClBackend {
-        let Self { library, allowed } = self;
-        OpenClBackend { library, allowed, found: Mutex::default(), contexts: Mutex::default() }
+        let sharing = if self.shared { Sharing::Platform } else { Sharing::Nothing };
+        self.finish(None, sharing)
+    }
+
+    /// A backend in a context that the application already has: its modules are made there, and
+    /// work with the application's buffers and queues. The devices are those of the context, in its
+    /// order; [`OpenClBackend::device_of`] tells their numbers.
+    ///
+    /// The context is retained until the backend and its modules are gone. Destroying a device
+    /// releases the modules and leaves the context as it is: whoever lost a device makes a new
+    /// context, and a new backend for it.
+    ///
+    /// # Errors
+    /// [`BackendError::Missing`] for the library; whatever the driver says.
+    ///
+    /// # Safety
+    /// `context` is a live context, and it was made through the library that this backend loads (see
+    /// [`library`](Self::library)), or through another loader of the same drivers. It must be live
+    /// for this call alone.
+    pub unsafe fn build_in(self, context: cl_context) -> Result<OpenClBackend, BackendError> {
+        let driver = Driver::new(library::load(self.library.as_ref())?);
+        // SAFETY: the caller's word.
+        let (context, handles) = unsafe { Context::of_application(&driver, context) }?;
+        let devices = device::describe_all(&driver, &handles)?;
+        let found = Arc::new(Found { driver, devices });
+        Ok(self.finish(Some(found), Sharing::All(Arc::new(context))))
+    }
+
+    fn finish(self, found: Option<Arc<Found>>, sharing: Sharing) -> OpenClBackend {
+        let Self { library, allowed, shared: _ } = self;
+        let (found, contexts) = (Mutex::new(found), Contexts::new(sharing));
+        OpenClBackend { library, allowed, found, contexts }
     }
 }
 
@@ -173,7 +228,7 @@ impl Backend for OpenClBackend {
         let found = self.found()?;
         let device = found.device(device)?;
         let options = options::joined(spec.name(), spec.options(), &self.allowed)?;
-        let program = compile::build(&self.context(&found, device)?, spec, &options)?;
+        let program = compile::build(&self.place(&found, device)?, spec, &options)?;
         // Before the binary, which takes longest: no binary is needed to see that this is wrong.
         let module = OpenClModule::new(program, spec.entry())?;
         let binary = module.binary()?;
@@ -192,8 +247,8 @@ impl Backend for OpenClBackend {
         let device = found.device(device)?;
         artifact.check_seal(&device.seal())?;
         let options = options::joined(spec.name(), spec.options(), &self.allowed)?;
-        let context = self.context(&found, device)?;
-        let program = compile::load(&context, artifact.binary(), &options)?;
+        let place = self.place(&found, device)?;
+        let program = compile::load(&place, artifact.binary(), &options)?;
         OpenClModule::new(program, spec.entry())
     }
 
@@ -202,14 +257,10 @@ impl Backend for OpenClBackend {
     }
 
     fn destroy_device(&self, device: &DeviceId) -> Result<(), BackendError> {
-        let context = {
-            let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-            if device.family() == Family::OPENCL { contexts.remove(&device.index()) } else { None }
-        };
-        // Where a module still uses it, the last one releases it.
-        match context.and_then(Arc::into_inner) {
-            Some(context) => context.release().map_err(BackendError::from),
-            None => Ok(()),
-        }
+        self.contexts.release(device).map_err(BackendError::from)
+    }
+
+    fn forget_device(&self, device: &DeviceId) -> Result<(), BackendError> {
+        self.contexts.forget(device).map_err(BackendError::from)
     }
 }

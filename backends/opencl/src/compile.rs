@@ -1,11 +1,10 @@
 //! From a spec to a built program and its binary.
 
 use std::ffi::{CStr, CString};
-use std::sync::Arc;
 
 use grainstore_runtime::{BackendError, KernelSpec, Language};
 
-use crate::driver::Context;
+use crate::context::Place;
 use crate::log;
 use crate::program::Program;
 use crate::status::Failure;
@@ -22,12 +21,12 @@ const BAD_BINARY: [i32; 4] = [-11, -30, -42, -44];
 
 /// Builds a program.
 pub(crate) fn build(
-    context: &Arc<Context>,
+    place: &Place,
     spec: &KernelSpec,
     options: &CStr,
 ) -> Result<Program, BackendError> {
     check(spec)?;
-    let program = Program::from_source(context, &source(spec))?;
+    let program = Program::from_source(place, &source(spec))?;
     if spec.headers().is_empty() {
         program.build(options).map_err(|failure| not_compiled(failure, &program, spec))?;
         return Ok(program);
@@ -40,20 +39,15 @@ pub(crate) fn build(
         .map_err(|_| unfit(spec, "a header's name", "names have no NUL characters"))?;
     let mut headers = Vec::with_capacity(names.len());
     for (name, (_, content)) in names.iter().zip(spec.headers()) {
-        headers.push((name.as_c_str(), Program::from_source(context, &complete(content))?));
+        headers.push((name.as_c_str(), Program::from_source(place, &complete(content))?));
     }
     program.compile(options, &headers).map_err(|failure| not_compiled(failure, &program, spec))?;
     program.link().map_err(|failure| not_compiled(failure, &program, spec))
 }
 
 /// Makes a program of a binary that [`build`] and the driver made before.
-pub(crate) fn load(
-    context: &Arc<Context>,
-    binary: &[u8],
-    options: &CStr,
-) -> Result<Program, BackendError> {
-    let program =
-        Program::from_binary(context, binary).map_err(|failure| bad_binary(failure, ""))?;
+pub(crate) fn load(place: &Place, binary: &[u8], options: &CStr) -> Result<Program, BackendError> {
+    let program = Program::from_binary(place, binary).map_err(|failure| bad_binary(failure, ""))?;
     program.build(options).map_err(|failure| bad_binary(failure, &program.log()))?;
     Ok(program)
 }

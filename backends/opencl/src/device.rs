@@ -1,7 +1,7 @@
 //! The devices of all drivers, numbered, and what the key says of them.
 
 use std::env;
-use std::sync::Arc;
+use std::ffi::{OsStr, OsString};
 
 use grainstore::{DeviceId, Family};
 use grainstore_runtime::{BackendError, DeviceInfo, Target, Toolchain};
@@ -19,8 +19,10 @@ use crate::status::Failure;
 const PREFIXES: [&str; 5] = ["AMD_OCL_", "CL_CONFIG_", "IGC_", "POCL_", "RUSTICL_"];
 
 /// Those of them that have nothing to do with the code.
-const HARMLESS: [&str; 8] = [
+const HARMLESS: [&str; 9] = [
     "POCL_AFFINITY",
+    // Which local sizes a binary holds code for beside the code for any: more of the same.
+    "POCL_BINARY_SPECIALIZE_WG",
     "POCL_CACHE_DIR",
     "POCL_DEBUG",
     "POCL_DEVICES",
@@ -35,6 +37,8 @@ const HARMLESS: [&str; 8] = [
 pub(crate) struct Device {
     pub(crate) info: DeviceInfo,
     pub(crate) handle: DeviceHandle,
+    /// Equal for devices of one platform.
+    pub(crate) platform: usize,
     pub(crate) target: Target,
     /// Without the variables, which may change.
     versions: String,
@@ -44,9 +48,8 @@ impl Device {
     /// Who compiles for it, with the variables as they are now.
     pub(crate) fn toolchain(&self) -> Toolchain {
         let mut text = self.versions.clone();
-        for (name, value) in variables(env::vars_os().map(|(name, value)| {
-            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-        })) {
+        for (name, value) in variables(env::vars_os()) {
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
             text.push_str(&format!("; {name}={value}"));
         }
         Toolchain::new(text)
@@ -59,7 +62,7 @@ impl Device {
 }
 
 /// All devices that can be used. A driver that fails hides its own devices and no others.
-pub(crate) fn find(driver: &Arc<Driver>) -> Result<Vec<Device>, BackendError> {
+pub(crate) fn find(driver: &Driver) -> Result<Vec<Device>, BackendError> {
     let mut platforms = Vec::new();
     for platform in driver.platforms()? {
         if let Ok(names) = Platform::of(driver, platform) {
@@ -71,13 +74,13 @@ pub(crate) fn find(driver: &Arc<Driver>) -> Result<Vec<Device>, BackendError> {
 
     let mut devices = Vec::new();
     let mut first_failure = None;
-    for platform in &platforms {
+    for (number, platform) in platforms.iter().enumerate() {
         let found = driver.devices(platform.id).unwrap_or_else(|failure| {
             first_failure.get_or_insert(failure);
             Vec::new()
         });
         for handle in found {
-            match describe(driver, platform, handle, devices.len()) {
+            match describe(driver, platform, number, handle, devices.len()) {
                 Ok(device) => devices.extend(device),
                 Err(failure) => {
                     first_failure.get_or_insert(failure);
@@ -89,6 +92,19 @@ pub(crate) fn find(driver: &Arc<Driver>) -> Result<Vec<Device>, BackendError> {
         Some(failure) if devices.is_empty() => Err(failure.into()),
         _ => Ok(devices),
     }
+}
+
+/// The devices of a context, numbered in its order. They are of one platform.
+pub(crate) fn describe_all(
+    driver: &Driver,
+    handles: &[DeviceHandle],
+) -> Result<Vec<Device>, BackendError> {
+    let mut devices = Vec::new();
+    for &handle in handles {
+        let platform = Platform::of(driver, driver.platform_of(handle)?)?;
+        devices.extend(describe(driver, &platform, 0, handle, devices.len())?);
+    }
+    Ok(devices)
 }
 
 struct Platform {
@@ -111,6 +127,7 @@ impl Platform {
 fn describe(
     driver: &Driver,
     platform: &Platform,
+    number: usize,
     handle: DeviceHandle,
     index: usize,
 ) -> Result<Option<Device>, Failure> {
@@ -140,6 +157,7 @@ fn describe(
             driver: format!("{platform_name} {driver_version}"),
         },
         handle,
+        platform: number,
     }))
 }
 
@@ -154,8 +172,10 @@ fn digest(extensions: &str) -> String {
 }
 
 /// Those variables that change what a driver's compiler makes, sorted.
-fn variables(all: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let starts = |name: &str, list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
+fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    let starts = |name: &OsStr, list: &[&str]| {
+        list.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+    };
     let mut relevant: Vec<_> =
         all.filter(|(name, _)| starts(name, &PREFIXES) && !starts(name, &HARMLESS)).collect();
     relevant.sort();
@@ -174,9 +194,15 @@ mod tests {
 
     #[test]
     fn only_variables_that_change_the_code_count() {
-        let pairs = ["POCL_WORK_GROUP_METHOD", "POCL_CACHE_DIR", "IGC_ShaderDumpEnable", "HOME"];
-        let found = variables(pairs.iter().map(|name| ((*name).to_owned(), "1".to_owned())));
-        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+        let pairs = [
+            "POCL_WORK_GROUP_METHOD",
+            "POCL_CACHE_DIR",
+            "POCL_BINARY_SPECIALIZE_WG",
+            "IGC_ShaderDumpEnable",
+            "HOME",
+        ];
+        let found = variables(pairs.iter().map(|name| (name.into(), "1".into())));
+        let names: Vec<_> = found.iter().map(|(name, _)| name.as_os_str()).collect();
         assert_eq!(names, ["IGC_ShaderDumpEnable", "POCL_WORK_GROUP_METHOD"]);
     }
 }

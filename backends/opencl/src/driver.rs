@@ -1,17 +1,19 @@
-//! OpenCL's calls about platforms, devices and contexts, each checked and none of them unsafe to
-//! use within this crate; those about programs are in `program`.
+//! OpenCL's calls about platforms and devices, each checked and none of them unsafe to use within
+//! this crate; those about contexts and programs are in the files of their names.
 //!
 //! What comes in is a device of this driver or an object that lives; what goes out is owned. With
-//! `handle` and `library`, these two are all the unsafe parts.
+//! `handle` and `library`, these three are all the unsafe parts, but for the application's word that
+//! a context of its own is one.
 
 use std::ffi::c_void;
-use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-use opencl_sys::{CL_DEVICE_TYPE_ALL, cl_device_info, cl_platform_id, cl_platform_info};
+use opencl_sys::{
+    CL_DEVICE_PLATFORM, CL_DEVICE_TYPE_ALL, cl_device_info, cl_platform_id, cl_platform_info,
+};
 
-use crate::handle::{DeviceHandle, Owned};
+use crate::handle::{DeviceHandle, Live};
 use crate::library::Functions;
 use crate::status::Failure;
 
@@ -21,12 +23,8 @@ const NO_DEVICE: i32 = -1;
 /// The library's functions.
 pub(crate) struct Driver {
     pub(crate) functions: Functions,
-}
-
-/// A context of one device.
-pub(crate) struct Context {
-    owned: Owned,
-    device: DeviceHandle,
+    /// What this crate owns of its objects.
+    pub(crate) live: Live,
 }
 
 /// Calls a function of the library, or fails where that does not have it.
@@ -41,7 +39,7 @@ pub(crate) use call;
 impl Driver {
     /// The calls of this library.
     pub(crate) fn new(functions: Functions) -> Arc<Self> {
-        Arc::new(Self { functions })
+        Arc::new(Self { functions, live: Live::default() })
     }
 
     /// All platforms: one for each driver.
@@ -114,6 +112,12 @@ impl Driver {
         Ok(bytes.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes)))
     }
 
+    /// The platform that a device belongs to.
+    pub(crate) fn platform_of(&self, device: DeviceHandle) -> Result<cl_platform_id, Failure> {
+        let bytes = self.device_info(device, CL_DEVICE_PLATFORM)?;
+        Ok(handles(&bytes).next().unwrap_or(ptr::null_mut()))
+    }
+
     fn device_info(&self, device: DeviceHandle, what: cl_device_info) -> Result<Vec<u8>, Failure> {
         info("clGetDeviceInfo", |size, value, needed| {
             // SAFETY: `value` has room for `size` bytes.
@@ -121,7 +125,13 @@ impl Driver {
         })
     }
 
-    fn release_context(&self, raw: *mut c_void) -> Result<(), Failure> {
+    pub(crate) fn release_device(&self, raw: *mut c_void) -> Result<(), Failure> {
+        // SAFETY: called once for each reference, by its owner.
+        let code = unsafe { call!(self, clReleaseDevice(raw)) };
+        Failure::check("clReleaseDevice", code)
+    }
+
+    pub(crate) fn release_context(&self, raw: *mut c_void) -> Result<(), Failure> {
         // SAFETY: called once for each reference, by its owner.
         let code = unsafe { call!(self, clReleaseContext(raw)) };
         Failure::check("clReleaseContext", code)
@@ -140,62 +150,6 @@ impl Driver {
     }
 }
 
-impl Context {
-    /// A new context.
-    pub(crate) fn new(driver: &Arc<Driver>, device: DeviceHandle) -> Result<Self, Failure> {
-        let mut code = 0;
-        // SAFETY: one device is announced and one is given; no properties and no callback.
-        let raw = unsafe {
-            call!(
-                driver,
-                clCreateContext(
-                    ptr::null(),
-                    1,
-                    &raw const device.0,
-                    None,
-                    ptr::null_mut(),
-                    &raw mut code,
-                )
-            )
-        };
-        Failure::check("clCreateContext", code)?;
-        Ok(Self { owned: Owned::new(raw, driver, Driver::release_context), device })
-    }
-
-    /// The library's calls.
-    pub(crate) fn driver(&self) -> &Arc<Driver> {
-        self.owned.driver()
-    }
-
-    /// The native handle.
-    pub(crate) fn raw(&self) -> *mut c_void {
-        self.owned.raw()
-    }
-
-    /// Its device.
-    pub(crate) fn device(&self) -> DeviceHandle {
-        self.device
-    }
-
-    /// The native handle with one more reference, for the caller to release.
-    pub(crate) fn retained(&self) -> Result<*mut c_void, Failure> {
-        // SAFETY: the context lives.
-        let code = unsafe { call!(self.owned.driver(), clRetainContext(self.raw())) };
-        Failure::check("clRetainContext", code).map(|()| self.raw())
-    }
-
-    /// Gives this crate's reference back; the driver keeps the context while something uses it.
-    pub(crate) fn release(self) -> Result<(), Failure> {
-        self.owned.release()
-    }
-}
-
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("raw", &self.owned).field("device", &self.device).finish()
-    }
-}
-
 /// Asks for a value of unknown size: its size first, and then itself.
 pub(crate) fn info(
     call: &'static str,
@@ -208,6 +162,12 @@ pub(crate) fn info(
         Failure::check(call, ask(size, value.as_mut_ptr().cast(), ptr::null_mut())?)?;
     }
     Ok(value)
+}
+
+/// The handles in a value that is a list of them.
+pub(crate) fn handles(value: &[u8]) -> impl Iterator<Item = *mut c_void> {
+    let (handles, _) = value.as_chunks::<{ size_of::<usize>() }>();
+    handles.iter().map(|bytes| ptr::with_exposed_provenance_mut(usize::from_ne_bytes(*bytes)))
 }
 
 /// A text as it comes from C.

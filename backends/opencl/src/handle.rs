@@ -5,6 +5,7 @@ use std::fmt;
 use std::mem;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::driver::Driver;
 use crate::status::Failure;
@@ -14,6 +15,8 @@ pub(crate) struct Owned {
     raw: *mut c_void,
     driver: Arc<Driver>,
     give_back: fn(&Driver, *mut c_void) -> Result<(), Failure>,
+    /// Whether it is among the driver's live handles.
+    counted: bool,
 }
 
 // SAFETY: OpenCL's objects belong to no thread, and all its calls may be made from several threads
@@ -30,7 +33,17 @@ impl Owned {
         driver: &Arc<Driver>,
         give_back: fn(&Driver, *mut c_void) -> Result<(), Failure>,
     ) -> Self {
-        Self { raw, driver: Arc::clone(driver), give_back }
+        driver.live.add();
+        Self { raw, driver: Arc::clone(driver), give_back, counted: true }
+    }
+
+    /// The same for one more reference to what the application made and has.
+    pub(crate) fn of_application(
+        raw: *mut c_void,
+        driver: &Arc<Driver>,
+        give_back: fn(&Driver, *mut c_void) -> Result<(), Failure>,
+    ) -> Self {
+        Self { raw, driver: Arc::clone(driver), give_back, counted: false }
     }
 
     /// The object itself.
@@ -45,11 +58,20 @@ impl Owned {
 
     /// Releases it now, and says whether that worked.
     pub(crate) fn release(mut self) -> Result<(), Failure> {
-        (self.give_back)(&self.driver, mem::replace(&mut self.raw, ptr::null_mut()))
+        let raw = self.take();
+        (self.give_back)(&self.driver, raw)
     }
 
     /// Hands the reference over to the caller.
     pub(crate) fn into_raw(mut self) -> *mut c_void {
+        self.take()
+    }
+
+    /// From here on it is not this one's any more.
+    fn take(&mut self) -> *mut c_void {
+        if self.counted {
+            self.driver.live.remove();
+        }
         mem::replace(&mut self.raw, ptr::null_mut())
     }
 }
@@ -58,8 +80,9 @@ impl Drop for Owned {
     fn drop(&mut self) {
         // Null once it was released or handed over.
         if !self.raw.is_null() {
+            let raw = self.take();
             // Nobody is left to be told; whoever wants to know calls `release`.
-            let _ = (self.give_back)(&self.driver, self.raw);
+            let _ = (self.give_back)(&self.driver, raw);
         }
     }
 }
@@ -70,8 +93,27 @@ impl fmt::Debug for Owned {
     }
 }
 
-/// A device. Root devices are there for the life of the process and are never released.
-#[derive(Clone, Copy, Debug)]
+/// How many objects this crate owns.
+#[derive(Debug, Default)]
+pub(crate) struct Live(AtomicUsize);
+
+impl Live {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn remove(&self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// A device. Root devices are there for the life of the process and are never released; those of an
+/// application's context are kept by [`Context`](crate::context::Context).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceHandle(pub(crate) *mut c_void);
 
 // SAFETY: as for `Owned`: a device belongs to no thread, and the pointer is never followed.

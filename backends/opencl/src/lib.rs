@@ -47,11 +47,32 @@
 //! by `;`), else the system's `libOpenCL.so.1`, `OpenCL.dll` or framework. Once loaded it stays:
 //! drivers have threads of their own.
 //!
-//! # Devices and contexts
+//! # Devices
 //! All devices of all platforms, in the order of the platforms' names, and within a platform in its
 //! driver's own order: the numbers are the same each time. Each has a context of its own, made at
-//! the first build or load. Modules keep it alive, so they may outlive
-//! [`destroy_device`](grainstore_runtime::Backend::destroy_device); the next call makes a new one.
+//! the first build or load; with [`OpenClBackendBuilder::shared_contexts`] those of a platform share
+//! one, and so can share buffers. Modules keep their context alive, so they may outlive
+//! [`destroy_device`](grainstore_runtime::Backend::destroy_device); once no device holds it, the next
+//! call makes a new one.
+//!
+//! An application that has a context already gets its modules in that one, with
+//! [`OpenClBackendBuilder::build_in`]:
+//!
+//! ```no_run
+//! use grainstore_opencl::OpenClBackend;
+//! use grainstore_runtime::Runtime;
+//! use opencl3::context::Context;
+//! use opencl3::device::{CL_DEVICE_TYPE_GPU, Device, get_all_devices};
+//!
+//! let device = Device::new(get_all_devices(CL_DEVICE_TYPE_GPU)?[0]);
+//! let context = Context::from_device(&device)?;
+//! // SAFETY: the context lives, and it is of the system's library.
+//! let opencl = unsafe { OpenClBackend::builder().build_in(context.get())? };
+//! let id = opencl.device_of(device.id())?;
+//! let runtime = Runtime::builder().backend(opencl).build()?;
+//! let device = runtime.device(&id)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # What is in the key
 //! The target is the device's platform, name, vendor, version and word size; drivers for the
@@ -73,12 +94,26 @@
 //! artifact is sealed: what is not byte for byte what this backend made, for this device and this
 //! toolchain, is refused before the driver sees it.
 //!
-//! PoCL unpacks binaries into its cache folder (`POCL_CACHE_DIR`) when it loads them, and makes more
-//! code at the first launch with each local size, loaded or not. [`OpenClModule::binary`] gives the
-//! binary as it is by then.
+//! ## PoCL's first launch
+//! PoCL's binaries hold code that is good for any local size. At the first launch with a local size
+//! it compiles once more, for that size: a quarter of a second and more, loaded or not, and lost when
+//! the process ends. Two variables of its own spare that:
+//!
+//! - `POCL_BINARY_SPECIALIZE_WG=16-16-1-goffs0-smallgrid` puts the code for that local size into the
+//!   binaries (for launches without an offset and of less than 65,536 items in each direction; several
+//!   are separated by commas). It matters to whoever compiles: set it for `grainstore warm`, and the
+//!   artifacts it makes serve a process that never heard of it. It is not in the key, since it only
+//!   adds code; so what was stored without it is not made anew.
+//! - `POCL_WORK_GROUP_SPECIALIZATION=0` has launches take the code for any size. It costs what the
+//!   compiler makes of a known size, and it is in the key.
+//!
+//! PoCL also unpacks binaries into its cache folder (`POCL_CACHE_DIR`) when it loads them, and waits
+//! for the disk: a folder in memory makes loading several times as fast.
 
 mod backend;
 mod compile;
+mod context;
+mod contexts;
 mod device;
 mod driver;
 mod handle;

@@ -9,9 +9,10 @@ use grainstore_runtime::BackendError;
 use libloading::Library;
 use opencl_sys::cl_function_types::{
     clBuildProgram_t, clCompileProgram_t, clCreateContext_t, clCreateKernel_t,
-    clCreateProgramWithBinary_t, clCreateProgramWithSource_t, clGetDeviceIDs_t, clGetDeviceInfo_t,
-    clGetPlatformIDs_t, clGetPlatformInfo_t, clGetProgramBuildInfo_t, clGetProgramInfo_t,
-    clLinkProgram_t, clReleaseContext_t, clReleaseKernel_t, clReleaseProgram_t, clRetainContext_t,
+    clCreateProgramWithBinary_t, clCreateProgramWithSource_t, clGetContextInfo_t, clGetDeviceIDs_t,
+    clGetDeviceInfo_t, clGetPlatformIDs_t, clGetPlatformInfo_t, clGetProgramBuildInfo_t,
+    clGetProgramInfo_t, clLinkProgram_t, clReleaseContext_t, clReleaseDevice_t, clReleaseKernel_t,
+    clReleaseProgram_t, clRetainContext_t, clRetainDevice_t,
 };
 
 /// Where users of OpenCL crates already say where the library is: paths, separated by `;`.
@@ -54,6 +55,7 @@ functions! {
     clCreateKernel: clCreateKernel_t,
     clCreateProgramWithBinary: clCreateProgramWithBinary_t,
     clCreateProgramWithSource: clCreateProgramWithSource_t,
+    clGetContextInfo: clGetContextInfo_t,
     clGetDeviceIDs: clGetDeviceIDs_t,
     clGetDeviceInfo: clGetDeviceInfo_t,
     clGetPlatformIDs: clGetPlatformIDs_t,
@@ -62,9 +64,11 @@ functions! {
     clGetProgramInfo: clGetProgramInfo_t,
     clLinkProgram: clLinkProgram_t,
     clReleaseContext: clReleaseContext_t,
+    clReleaseDevice: clReleaseDevice_t,
     clReleaseKernel: clReleaseKernel_t,
     clReleaseProgram: clReleaseProgram_t,
     clRetainContext: clRetainContext_t,
+    clRetainDevice: clRetainDevice_t,
 }
 
 /// Loads the library: the one chosen, or else the system's.

@@ -38,7 +38,7 @@ impl OpenClModule {
     /// The context it lives in, for buffers and queues.
     #[must_use]
     pub fn context(&self) -> cl_context {
-        self.program.context().raw()
+        self.program.place().context.raw()
     }
 
     /// The same with a reference of its own, for a caller who releases it with `clReleaseContext`.
@@ -46,13 +46,13 @@ impl OpenClModule {
     /// # Errors
     /// Whatever the driver says.
     pub fn retained_context(&self) -> Result<cl_context, BackendError> {
-        self.program.context().retained().map_err(BackendError::from)
+        self.program.place().context.retained().map_err(BackendError::from)
     }
 
     /// The device it was built for.
     #[must_use]
     pub fn device(&self) -> cl_device_id {
-        self.program.context().device().0
+        self.program.place().device.0
     }
 
     /// The names of its kernels, sorted.
@@ -74,8 +74,7 @@ impl OpenClModule {
         Ok(OpenClKernel { owned: self.program.kernel(&name)?, one_thread: PhantomData })
     }
 
-    /// The driver's binary of it; empty where the driver gives none. Fetching it may take as long
-    /// as compiling.
+    /// The driver's binary of it, the one in its artifact; empty where the driver gives none.
     ///
     /// # Errors
     /// Whatever the driver says.

@@ -2,29 +2,29 @@
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
-use std::sync::Arc;
 
 use opencl_sys::{
     CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_BUILD_LOG, CL_PROGRAM_KERNEL_NAMES,
     cl_program_info,
 };
 
-use crate::driver::{Context, Driver, call, info, text};
+use crate::context::Place;
+use crate::driver::{Driver, call, info, text};
 use crate::handle::Owned;
 use crate::status::Failure;
 
-/// A program in its context, for the context's one device.
+/// A program, built for the one device of its place, whatever others its context has.
 #[derive(Debug)]
 pub(crate) struct Program {
     // Released before the context, which it keeps alive.
     owned: Owned,
-    context: Arc<Context>,
+    place: Place,
 }
 
 impl Program {
     /// A program of this source, not built yet.
-    pub(crate) fn from_source(context: &Arc<Context>, source: &[u8]) -> Result<Self, Failure> {
-        let driver = context.driver();
+    pub(crate) fn from_source(place: &Place, source: &[u8]) -> Result<Self, Failure> {
+        let driver = place.context.driver();
         let (mut text, length) = (source.as_ptr().cast(), source.len());
         let mut code = 0;
         // SAFETY: one text is announced, and one is given with its length; the driver copies it.
@@ -32,7 +32,7 @@ impl Program {
             call!(
                 driver,
                 clCreateProgramWithSource(
-                    context.raw(),
+                    place.context.raw(),
                     1,
                     &raw mut text,
                     &raw const length,
@@ -41,12 +41,12 @@ impl Program {
             )
         };
         Failure::check("clCreateProgramWithSource", code)?;
-        Ok(Self::new(context, raw))
+        Ok(Self::new(place, raw))
     }
 
     /// A program of this binary, not built yet.
-    pub(crate) fn from_binary(context: &Arc<Context>, binary: &[u8]) -> Result<Self, Failure> {
-        let (driver, device) = (context.driver(), context.device());
+    pub(crate) fn from_binary(place: &Place, binary: &[u8]) -> Result<Self, Failure> {
+        let (driver, device) = (place.context.driver(), place.device);
         let (mut bytes, length) = (binary.as_ptr(), binary.len());
         let (mut status, mut code) = (0, 0);
         // SAFETY: one device of the context is announced, and one binary is given with its length;
@@ -55,7 +55,7 @@ impl Program {
             call!(
                 driver,
                 clCreateProgramWithBinary(
-                    context.raw(),
+                    place.context.raw(),
                     1,
                     &raw const device.0,
                     &raw const length,
@@ -66,14 +66,14 @@ impl Program {
             )
         };
         Failure::check("clCreateProgramWithBinary", code)?;
-        let program = Self::new(context, raw);
+        let program = Self::new(place, raw);
         Failure::check("clCreateProgramWithBinary", status)?;
         Ok(program)
     }
 
     /// Compiles and links in one step.
     pub(crate) fn build(&self, options: &CStr) -> Result<(), Failure> {
-        let (program, device) = (self.owned.raw(), self.context.device());
+        let (program, device) = (self.owned.raw(), self.place.device);
         // SAFETY: the program lives, and its context's device is given; with no callback the call
         // returns when it is done.
         let code = unsafe {
@@ -100,7 +100,7 @@ impl Program {
     ) -> Result<(), Failure> {
         let names: Vec<_> = headers.iter().map(|(name, _)| name.as_ptr()).collect();
         let programs: Vec<_> = headers.iter().map(|(_, program)| program.owned.raw()).collect();
-        let device = self.context.device();
+        let device = self.place.device;
         // SAFETY: as for `build`; both lists are as long as it says, or null where they are empty.
         let code = unsafe {
             call!(
@@ -123,14 +123,14 @@ impl Program {
 
     /// A new program that can be run, of this compiled one alone.
     pub(crate) fn link(&self) -> Result<Self, Failure> {
-        let (compiled, device) = (self.owned.raw(), self.context.device());
+        let (compiled, device) = (self.owned.raw(), self.place.device);
         let mut code = 0;
         // SAFETY: as for `build`; one program is announced, and one is given.
         let raw = unsafe {
             call!(
                 self.owned.driver(),
                 clLinkProgram(
-                    self.context.raw(),
+                    self.place.context.raw(),
                     1,
                     &raw const device.0,
                     c"".as_ptr(),
@@ -143,14 +143,14 @@ impl Program {
             )
         };
         // A program may come back with the failure; it must be released then too.
-        let linked = (!raw.is_null()).then(|| Self::new(&self.context, raw));
+        let linked = (!raw.is_null()).then(|| Self::new(&self.place, raw));
         Failure::check("clLinkProgram", code)?;
         linked.ok_or(Failure { call: "clLinkProgram", code: Some(code) })
     }
 
     /// The compiler's log; empty where there is none.
     pub(crate) fn log(&self) -> String {
-        let (program, device) = (self.owned.raw(), self.context.device().0);
+        let (program, device) = (self.owned.raw(), self.place.device.0);
         let what = CL_PROGRAM_BUILD_LOG;
         let log = info("clGetProgramBuildInfo", |size, value, needed| {
             // SAFETY: the program lives, and `value` has room for `size` bytes.
@@ -175,24 +175,29 @@ impl Program {
 
     /// The driver's own binary; empty where the driver gives none.
     pub(crate) fn binary(&self) -> Result<Vec<u8>, Failure> {
+        // A program made of source may have a place in the lists for each device of its context. It
+        // was built for one of them, so the others' binaries are empty. Which devices the lists are
+        // about is not to be had: some drivers leave out those it was not built for.
         let sizes = self.info(CL_PROGRAM_BINARY_SIZES)?;
-        let size = sizes.first_chunk().map_or(0, |bytes| usize::from_ne_bytes(*bytes));
+        let (sizes, _) = sizes.as_chunks();
+        let mut sizes_in_order = sizes.iter().map(|bytes| usize::from_ne_bytes(*bytes)).enumerate();
+        let Some((at, size)) = sizes_in_order.find(|(_, size)| *size > 0) else {
+            return Ok(Vec::new());
+        };
         let mut binary = vec![0_u8; size];
-        if size == 0 {
-            return Ok(binary);
-        }
-        let mut slot = binary.as_mut_ptr();
+        let mut slots = vec![ptr::null_mut(); sizes.len()];
+        slots[at] = binary.as_mut_ptr();
         let program = self.owned.raw();
-        // SAFETY: the program has one device, so one pointer is asked for; it points to as many
-        // bytes as the driver has said that it will write.
+        // SAFETY: there is a pointer for each of the program's devices: one points to as many bytes
+        // as the driver has said that it will write, and the others, being null, are passed over.
         let code = unsafe {
             call!(
                 self.owned.driver(),
                 clGetProgramInfo(
                     program,
                     CL_PROGRAM_BINARIES,
-                    size_of::<*mut u8>(),
-                    (&raw mut slot).cast(),
+                    size_of_val(slots.as_slice()),
+                    slots.as_mut_ptr().cast(),
                     ptr::null_mut(),
                 )
             )
@@ -218,9 +223,9 @@ impl Program {
         self.owned.raw()
     }
 
-    /// Its context.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
+    /// Its context and device.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Releases it, and says whether that worked.
@@ -228,9 +233,9 @@ impl Program {
         self.owned.release()
     }
 
-    fn new(context: &Arc<Context>, raw: *mut c_void) -> Self {
-        let owned = Owned::new(raw, context.driver(), Driver::release_program);
-        Self { owned, context: Arc::clone(context) }
+    fn new(place: &Place, raw: *mut c_void) -> Self {
+        let owned = Owned::new(raw, place.context.driver(), Driver::release_program);
+        Self { owned, place: place.clone() }
     }
 
     fn info(&self, what: cl_program_info) -> Result<Vec<u8>, Failure> {

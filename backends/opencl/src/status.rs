@@ -7,6 +7,9 @@ use grainstore_runtime::BackendError;
 /// `CL_PLATFORM_NOT_FOUND_KHR`: the loader is there, but no driver is.
 const NO_PLATFORM: i32 = -1001;
 
+/// `CL_DEVICE_NOT_AVAILABLE`: it was there when it was found.
+const LOST: i32 = -2;
+
 /// A call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -46,6 +49,7 @@ impl From<Failure> for BackendError {
                  `pocl-opencl-icd`); a folder of `.icd` files may be given with the variable \
                  `OCL_ICD_VENDORS`",
             ),
+            Some(LOST) => Self::DeviceLost { message: failure.to_string() },
             Some(code) => Self::failed(failure.call, format!("{} ({code})", name(code))),
             None => {
                 Self::failed(failure.call, "not in this library, which is older than OpenCL 1.2")
