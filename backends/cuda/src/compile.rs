@@ -64,7 +64,9 @@ pub(crate) fn cuda_cpp(
         Code::Ptx => program.ptx()?.into_bytes(),
     };
     // NVRTC succeeds and gives nothing where an option has it stop before the code is made.
-    if bytes.is_empty() {
+    let lacks_entry =
+        names.entry.as_ref().is_some_and(|(_, lowered)| !names.kernels.contains(lowered));
+    if bytes.is_empty() || lacks_entry {
         let log = format!("{}\nthe compiler made no code for {architecture}", program.log());
         return Err(BackendError::Compile { log: log.trim_start().to_owned() });
     }
