@@ -123,7 +123,8 @@ where
     /// The value of this key if it is resident, pinned. Never builds, and waits for no build.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<Pinned<V>> {
-        self.core.get(key, &DeviceSet::None)
+        let hash = self.hash(key, &DeviceSet::None);
+        self.core.get(hash, key, &DeviceSet::None)
     }
 
     /// Retires the value of this key, or dooms its build.

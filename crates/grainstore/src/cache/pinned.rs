@@ -32,6 +32,14 @@ impl<V> Pinned<V> {
         Self { grain: NonNull::from(grain), mark }
     }
 
+    /// Takes the handle apart. The caller gives up the pin.
+    #[inline]
+    pub(crate) fn into_mark(self) -> Mark {
+        let mark = self.mark;
+        std::mem::forget(self);
+        mark
+    }
+
     pub(crate) fn is_counted(&self) -> bool {
         self.mark.is_counted()
     }

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::Cache;
 use super::core::entry::Grain;
-use super::core::readers::local;
+use super::core::readers::{Mark, local};
 use super::devices::DeviceSet;
 use super::pinned::Pinned;
 use crate::error::{BoxError, Error};
@@ -68,20 +68,21 @@ where
         E: Into<BoxError>,
     {
         match self.hit() {
-            Some(pin) => Ok(pin),
-            None => self.look_up(build),
+            Ok(pin) => Ok(pin),
+            Err(left) => self.look_up(left, build).map_err(|error| *error),
         }
     }
 
+    /// The error is boxed, so that what this returns fits into two registers.
     #[cold]
     #[inline(never)]
-    fn look_up<F, E>(&mut self, build: F) -> Result<Pinned<V>, Error>
+    fn look_up<F, E>(&mut self, left: Mark, build: F) -> Result<Pinned<V>, Box<Error>>
     where
         F: FnOnce() -> Result<V, E>,
         E: Into<BoxError>,
     {
         let hash = self.cache.hash(&self.key, &self.devices);
-        let found = self.cache.core().get_or_build(hash, &self.key, &self.devices, build);
+        let found = self.cache.core().build_anyhow(left, hash, &self.key, &self.devices, build);
         self.remember(found.as_ref().ok());
         found
     }
@@ -95,8 +96,9 @@ where
         F: Future<Output = Result<V, E>>,
         E: Into<BoxError>,
     {
-        if let Some(pin) = self.hit() {
-            return Ok(pin);
+        match self.hit() {
+            Ok(pin) => return Ok(pin),
+            Err(left) => left.give_up(),
         }
         let found = self.cache.core().get_or_build_async(&self.key, &self.devices, build).await;
         self.remember(found.as_ref().ok());
@@ -106,28 +108,36 @@ where
     /// As [`Cache::get`], for this slot's key and devices.
     #[inline]
     pub fn get(&mut self) -> Option<Pinned<V>> {
-        self.hit().or_else(|| {
-            let found = self.cache.core().get(&self.key, &self.devices);
-            self.remember(found.as_ref());
-            found
-        })
+        match self.hit() {
+            Ok(pin) => Some(pin),
+            Err(left) => self.find(left),
+        }
     }
 
-    /// The value where it was last time, if it is still there and resident.
-    #[inline]
-    fn hit(&self) -> Option<Pinned<V>> {
-        let known = self.known.as_ref()?;
-        let reader = local::recent(self.id)?;
+    #[cold]
+    #[inline(never)]
+    fn find(&mut self, left: Mark) -> Option<Pinned<V>> {
+        let hash = self.cache.hash(&self.key, &self.devices);
+        let found = self.cache.core().get_anyhow(left, hash, &self.key, &self.devices);
+        self.remember(found.as_ref());
+        found
+    }
+
+    /// The value where it was last time, if it is still there and resident. Otherwise what has to be
+    /// given up before the long way.
+    #[inline(always)]
+    fn hit(&self) -> Result<Pinned<V>, Mark> {
+        let Some(known) = &self.known else { return Err(Mark::NOTHING) };
+        let Some(reader) = local::recent(self.id) else { return Err(Mark::NOTHING) };
         // SAFETY: the grain lies in the arena of the cache, of which this slot is a handle.
         let grain = unsafe { known.grain.as_ref() };
         let index = grain.index;
-        let mark = reader.pin_at_hint(index, &grain.state)?;
+        let mark = reader.announce(index, &grain.state)?;
         // A serial number is never used twice, and cannot change while the entry is pinned.
-        if grain.serial() == known.serial && reader.note(index, self.cache.core().clock()) {
-            return Some(Pinned::new(grain, mark));
+        if grain.serial() == known.serial && reader.note_at_once(index, self.cache.core().clock()) {
+            return Ok(Pinned::new(grain, mark));
         }
-        mark.give_up();
-        None
+        Err(mark)
     }
 
     #[cold]

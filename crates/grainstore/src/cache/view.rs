@@ -64,7 +64,8 @@ where
     /// As [`Cache::get`], on this view's devices.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<Pinned<V>> {
-        self.cache.core().get(key, &self.devices)
+        let hash = self.cache.hash(key, &self.devices);
+        self.cache.core().get(hash, key, &self.devices)
     }
 
     /// As [`Cache::slot`], on this view's devices.

@@ -12,51 +12,57 @@ use crate::sync::{AtomicPtr, Ordering, Weak};
 /// The first segment holds so many entries at least, and so many at most.
 const SHORTEST: usize = if cfg!(loom) { 2 } else { 16 };
 const LONGEST: usize = 1024;
-/// Enough for every index there can be, however short the first one is.
-const SEGMENTS: usize = 4 * 29;
+/// Enough for every index there can be, however short the first one is; a power of two, so that any
+/// number can be kept within its bounds by a mask.
+const SEGMENTS: usize = 128;
 
 /// The entries of one cache.
 pub(crate) struct Arena<K, V> {
     /// The first entry of each segment; null until it is made.
     segments: [AtomicPtr<Entry<K, V>>; SEGMENTS],
-    /// The length of the first segment, a power of two.
-    first: usize,
+    /// The logarithm of the first segment's length, which is a power of two.
+    first: u32,
+    /// That length.
+    near: u32,
     owner: Weak<dyn Owner<V>>,
 }
 
 /// Where an index lies: its segment, and its place in it. The first segment is all of the first
 /// power of two, and each power of two after that is four segments.
-fn locate(first: usize, index: u32) -> (usize, usize) {
-    let shifted = index as usize + first;
-    let level = (shifted / first).ilog2() as usize;
-    let offset = shifted - (first << level);
-    if level == 0 {
-        return (0, offset);
+#[inline(always)]
+fn locate(first: u32, index: u32) -> (usize, usize) {
+    if index < 1 << first {
+        return (0, index as usize);
     }
-    let length = segment_length(first, level * 4);
-    (level * 4 + offset / length, offset % length)
+    let shifted = u64::from(index) + (1 << first);
+    let power = shifted.ilog2();
+    let offset = (shifted - (1 << power)) as usize;
+    // A quarter of the power of two.
+    let length = power - 2;
+    let segment = (power - first) as usize * 4 + (offset >> length);
+    (segment, offset & ((1 << length) - 1))
 }
 
 /// How long a segment is; those from 1 to 3 are not used.
-fn segment_length(first: usize, segment: usize) -> usize {
+fn segment_length(first: u32, segment: usize) -> usize {
     match segment / 4 {
-        0 => first,
-        level => (first << level) / 4,
+        0 => 1 << first,
+        level => (1 << first << level) / 4,
     }
 }
 
 /// The first index of a segment.
-fn segment_start(first: usize, segment: usize) -> usize {
+fn segment_start(first: u32, segment: usize) -> usize {
     let level = segment / 4;
-    (first << level) - first + segment % 4 * segment_length(first, segment)
+    (1 << first << level) - (1 << first) + segment % 4 * segment_length(first, segment)
 }
 
 impl<K, V> Arena<K, V> {
     /// Room for so many entries in one piece, within reason.
     pub(crate) fn new(entries: usize, owner: Weak<dyn Owner<V>>) -> Self {
-        let first = entries.clamp(SHORTEST, LONGEST).next_power_of_two();
+        let first = entries.clamp(SHORTEST, LONGEST).next_power_of_two().ilog2();
         let segments = std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut()));
-        Self { segments, first, owner }
+        Self { segments, first, near: 1 << first, owner }
     }
 
     /// An entry by its index.
@@ -66,12 +72,10 @@ impl<K, V> Arena<K, V> {
     /// or the index of hashes, and so after that.
     #[inline]
     pub(crate) unsafe fn entry(&self, index: u32) -> &Entry<K, V> {
-        let (segment, offset) = if (index as usize) < self.first {
-            (0, index as usize)
-        } else {
-            locate(self.first, index)
-        };
-        let start = self.segments[segment].load(Ordering::Acquire);
+        // The first segment apart, as it takes no shifts.
+        let (segment, offset) =
+            if index < self.near { (0, index as usize) } else { locate(self.first, index) };
+        let start = self.segments[segment & (SEGMENTS - 1)].load(Ordering::Acquire);
         debug_assert!(!start.is_null());
         // SAFETY: the segment is there, since the index was reached; it is so long that the offset
         // lies in it, and it is neither moved nor freed before the arena.
@@ -116,12 +120,12 @@ mod tests {
     fn indices_fill_each_segment_before_the_next() {
         let mut next = (0, 0);
         for index in 0..10_000 {
-            let (segment, offset) = locate(16, index);
-            assert_eq!(segment_start(16, segment) + offset, index as usize);
-            assert!(offset < segment_length(16, segment));
+            let (segment, offset) = locate(4, index);
+            assert_eq!(segment_start(4, segment) + offset, index as usize);
+            assert!(offset < segment_length(4, segment));
             assert!((segment, offset) == next || (segment > next.0 && offset == 0));
             next = (segment, offset + 1);
         }
-        assert!(locate(SHORTEST, u32::MAX).0 < SEGMENTS);
+        assert!(locate(SHORTEST.ilog2(), u32::MAX).0 < SEGMENTS);
     }
 }

@@ -174,13 +174,9 @@ pub(crate) fn tell(
     if coverage.is_empty() {
         return (error.cloned(), Vec::new());
     }
-    let failure = match error {
-        Some(error) => {
-            // One for this call, so that no drain dropped meanwhile is taken for the last.
-            Some(Arc::new(Failure { error: error.clone(), holders: AtomicU32::new(1) }))
-        }
-        None => None,
-    };
+    // One for this call, so that no drain dropped meanwhile is taken for the last.
+    let failure =
+        error.map(|error| Arc::new(Failure { error: error.clone(), holders: AtomicU32::new(1) }));
     let wakers =
         coverage.iter().flat_map(|drain| drain.end(index, ending, failure.as_ref())).collect();
     (failure.and_then(|failure| failure.give_up()), wakers)

@@ -188,7 +188,9 @@ impl<'c, K: Key, V: Send + Sync + 'static> Lead<'c, K, V> {
             contain(copy).ok()
         });
         core.settle(index);
-        let there = wanted.flatten().and_then(|(key, devices)| core.get(&key, &devices));
+        let there = wanted.flatten().and_then(|(key, devices)| {
+            core.get_anyhow(Mark::NOTHING, core.hash(&key, &devices), &key, &devices)
+        });
         there.ok_or(reason)
     }
 

@@ -2,6 +2,7 @@
 
 use super::entry::Identity;
 use super::lead::{Lead, Room};
+use super::readers::Mark;
 use super::ticket::Ticket;
 use super::{Core, Key};
 use crate::Error;
@@ -62,15 +63,32 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         devices: &DeviceSet,
         build: impl FnOnce() -> Result<V, E>,
     ) -> Result<Pinned<V>, Error> {
-        match self.find(hash, key, devices) {
-            Some(pin) => Ok(pin),
-            None => self.miss(hash, key, devices, build),
+        match self.find_at_once(hash, key, devices) {
+            Ok(pin) => Ok(pin),
+            Err(left) => self.build_anyhow(left, hash, key, devices, build).map_err(|error| *error),
         }
     }
 
+    /// The long way. The error is boxed, so that what this returns fits into two registers; a hit's
+    /// result would go through memory as well if a miss's did.
     #[cold]
     #[inline(never)]
-    pub(crate) fn miss<E: Into<BoxError>>(
+    pub(crate) fn build_anyhow<E: Into<BoxError>>(
+        &self,
+        left: Mark,
+        hash: u64,
+        key: &K,
+        devices: &DeviceSet,
+        build: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Pinned<V>, Box<Error>> {
+        left.give_up();
+        match self.find_anywhere(hash, key, devices) {
+            Some(pin) => Ok(pin),
+            None => Ok(self.join_or_lead(hash, key, devices, build)?),
+        }
+    }
+
+    fn join_or_lead<E: Into<BoxError>>(
         &self,
         hash: u64,
         key: &K,

@@ -100,29 +100,35 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         self.hasher.clone()
     }
 
-    /// The resident value of this identity, pinned. Takes no lock; it may miss a value that is
-    /// there while others come and go, so who needs to know looks again under the lock.
+    /// The resident value of this identity, pinned, in a straight line: this thread has been here
+    /// before, the first entry of this tag is the one, and its next slot is free. Otherwise what the
+    /// caller has to give up before it goes the long way.
+    ///
+    /// Nothing is called here that is not inlined, and every way out is a return: so a hit keeps all
+    /// it needs in registers.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
-        // The usual case in a straight line: this thread has been here before, the first entry of
-        // this tag is the one, and its next slot is free. Anything else goes the long way.
-        if let Some(reader) = local::recent(self.id)
-            && let Some(entry) = self.first_of_tag(hash)
-            && let index = entry.grain.index
-            && let Some(mark) = reader.pin_at_hint(index, &entry.grain.state)
+    pub(crate) fn find_at_once(
+        &self,
+        hash: u64,
+        key: &K,
+        devices: &DeviceSet,
+    ) -> Result<Pinned<V>, Mark> {
+        let Some(reader) = local::recent(self.id) else { return Err(Mark::NOTHING) };
+        // The first entry of this hash's tag, as far as can be seen: nearly always of this hash.
+        let Some(index) = self.index.probe(hash, Some) else { return Err(Mark::NOTHING) };
+        let entry = self.entry(index);
+        // A pin from here on, since the key's own comparison may panic.
+        let pin = Pinned::new(&entry.grain, reader.announce(index, &entry.grain.state)?);
+        // SAFETY: the entry is pinned.
+        let identity = unsafe { entry.identity() };
+        if identity.key == *key
+            && identity.devices == *devices
+            && reader.note_at_once(index, &self.clock)
         {
-            let pin = Pinned::new(&entry.grain, mark);
-            // SAFETY: the entry is pinned.
-            let identity = unsafe { entry.identity() };
-            if identity.key == *key
-                && identity.devices == *devices
-                && reader.note(index, &self.clock)
-            {
-                return Some(pin);
-            }
-            give_up(pin);
+            Ok(pin)
+        } else {
+            Err(pin.into_mark())
         }
-        self.find_anywhere(hash, key, devices)
     }
 
     /// What a reader needs to note a use.
@@ -131,15 +137,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         &self.clock
     }
 
-    /// The first entry of this hash's tag, as far as can be seen: nearly always of this hash.
-    #[inline]
-    fn first_of_tag(&self, hash: u64) -> Option<&Entry<K, V>> {
-        // SAFETY: what is in the index was reached before.
-        self.index.probe(hash, |index| Some(unsafe { self.arena.entry(index) }))
-    }
-
-    #[cold]
-    #[inline(never)]
+    /// The resident value of this identity, pinned. Takes no lock; it may miss a value that is
+    /// there while others come and go, so who needs to know looks again under the lock.
     fn find_anywhere(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
         let reader = self.reader();
         self.index.probe(hash, |index| {
@@ -218,9 +217,25 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     /// The value of this identity if it is resident. Never builds and waits for no build.
-    pub(crate) fn get(&self, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
-        let hash = self.hash(key, devices);
-        self.find(hash, key, devices).or_else(|| {
+    #[inline]
+    pub(crate) fn get(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
+        match self.find_at_once(hash, key, devices) {
+            Ok(pin) => Some(pin),
+            Err(left) => self.get_anyhow(left, hash, key, devices),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn get_anyhow(
+        &self,
+        left: Mark,
+        hash: u64,
+        key: &K,
+        devices: &DeviceSet,
+    ) -> Option<Pinned<V>> {
+        left.give_up();
+        self.find_anywhere(hash, key, devices).or_else(|| {
             let ledger = self.ledger();
             let entry = self.locate(hash, key, devices)?;
             let pin = self.pin_located(entry)?;
@@ -230,7 +245,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     /// An entry by its index. Every index that is handed around comes from the ledger, which has
-    /// reached it first.
+    /// reached it first, or from the index of hashes, where it was put after that.
+    #[inline]
     fn entry(&self, index: u32) -> &Entry<K, V> {
         // SAFETY: as just said.
         unsafe { self.arena.entry(index) }
@@ -293,13 +309,6 @@ fn pin_counted<V>(grain: &Grain<V>) -> Option<Pinned<V>> {
     let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
     let pinned = if asks { grain.state.pin_beside_claim() } else { grain.state.pin() };
     pinned.then(|| Pinned::new(grain, Mark::COUNTED))
-}
-
-/// Drops a pin out of the way of a hit.
-#[cold]
-#[inline(never)]
-fn give_up<V>(pin: Pinned<V>) {
-    drop(pin);
 }
 
 /// One more pin beside one that there is, in the state word.

@@ -3,46 +3,48 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::readers::Mark;
 use super::{Core, Key};
 use crate::Error;
 use crate::cache::devices::DeviceSet;
 use crate::cache::pinned::Pinned;
 use crate::error::BoxError;
-use crate::sync::Arc;
 
 /// A look-up that has not been polled, or a miss that is under way.
 ///
-/// The miss is boxed when it starts, so that a hit does not move around what only a miss needs.
-pub(crate) struct Request<'a, K: Key, V: Send + Sync + 'static, M> {
-    core: &'a Arc<Core<K, V>>,
+/// The miss is made of `build` by `start` and boxed when it begins, so that a hit does not move
+/// around what only a miss needs.
+pub(crate) struct Request<'a, K: Key, V: Send + Sync + 'static, B, S, M> {
+    core: &'a Core<K, V>,
     key: &'a K,
     devices: &'a DeviceSet,
-    miss: Option<M>,
+    build: Option<(B, S)>,
     running: Option<Pin<Box<M>>>,
 }
 
-// Nothing in it is pinned in place: the miss is only polled in its box.
-impl<K: Key, V: Send + Sync + 'static, M> Unpin for Request<'_, K, V, M> {}
+// Nothing in it is pinned in place: the miss is only polled in its box, and `build` only moved.
+impl<K: Key, V: Send + Sync + 'static, B, S, M> Unpin for Request<'_, K, V, B, S, M> {}
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// As `get_or_build`, for a task. The two differ in how they wait, and in nothing else.
     #[inline]
     pub(crate) fn get_or_build_async<'a, E: Into<BoxError>>(
-        self: &'a Arc<Self>,
+        &'a self,
         key: &'a K,
         devices: &'a DeviceSet,
         build: impl Future<Output = Result<V, E>>,
     ) -> impl Future<Output = Result<Pinned<V>, Error>> {
-        let miss = async move {
-            let hash = self.hash(key, devices);
-            self.miss_async(hash, key, devices, build).await
+        // It captures nothing: what it needs is in the request anyway.
+        let start = |core: &'a Self, hash, key: &'a K, devices: &'a DeviceSet, build| {
+            core.miss_async(hash, key, devices, build)
         };
-        Request { core: self, key, devices, miss: Some(miss), running: None }
+        Request { core: self, key, devices, build: Some((build, start)), running: None }
     }
 }
 
-impl<K: Key, V: Send + Sync + 'static, M> Future for Request<'_, K, V, M>
+impl<'a, K: Key, V: Send + Sync + 'static, B, S, M> Future for Request<'a, K, V, B, S, M>
 where
+    S: FnOnce(&'a Core<K, V>, u64, &'a K, &'a DeviceSet, B) -> M,
     M: Future<Output = Result<Pinned<V>, Error>>,
 {
     type Output = Result<Pinned<V>, Error>;
@@ -50,30 +52,52 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        let mut left = Mark::NOTHING;
         if this.running.is_none() {
             let hash = this.core.hash(this.key, this.devices);
-            if let Some(pin) = this.core.find(hash, this.key, this.devices) {
-                return Poll::Ready(Ok(pin));
+            match this.core.find_at_once(hash, this.key, this.devices) {
+                Ok(pin) => return Poll::Ready(Ok(pin)),
+                Err(mark) => left = mark,
             }
         }
-        this.go_on(context)
+        match this.go_on(left, context) {
+            Ok(pin) => Poll::Ready(Ok(pin)),
+            Err(Some(error)) => Poll::Ready(Err(*error)),
+            Err(None) => Poll::Pending,
+        }
     }
 }
 
-impl<K: Key, V: Send + Sync + 'static, M> Request<'_, K, V, M>
+impl<'a, K: Key, V: Send + Sync + 'static, B, S, M> Request<'a, K, V, B, S, M>
 where
+    S: FnOnce(&'a Core<K, V>, u64, &'a K, &'a DeviceSet, B) -> M,
     M: Future<Output = Result<Pinned<V>, Error>>,
 {
+    /// The value; or what the miss failed with, if it is not still under way. What this returns fits
+    /// into two registers; a hit's result would go through memory as well if a miss's did.
     #[cold]
     #[inline(never)]
-    fn go_on(&mut self, context: &mut Context<'_>) -> Poll<Result<Pinned<V>, Error>> {
-        if let Some(miss) = self.miss.take() {
-            self.running = Some(Box::pin(miss));
-        }
-        match &mut self.running {
-            Some(running) => running.as_mut().poll(context),
-            // A hit that was polled again, and is none any more: its build is gone for good.
-            None => Poll::Pending,
+    fn go_on(
+        &mut self,
+        left: Mark,
+        context: &mut Context<'_>,
+    ) -> Result<Pinned<V>, Option<Box<Error>>> {
+        left.give_up();
+        let running = match &mut self.running {
+            Some(running) => running,
+            None => {
+                let hash = self.core.hash(self.key, self.devices);
+                if let Some(pin) = self.core.find_anywhere(hash, self.key, self.devices) {
+                    return Ok(pin);
+                }
+                // None where a hit is polled again, and is none any more: its build is gone for good.
+                let Some((build, start)) = self.build.take() else { return Err(None) };
+                self.running.insert(Box::pin(start(self.core, hash, self.key, self.devices, build)))
+            }
+        };
+        match running.as_mut().poll(context) {
+            Poll::Pending => Err(None),
+            Poll::Ready(outcome) => Ok(outcome.map_err(Box::new)?),
         }
     }
 }

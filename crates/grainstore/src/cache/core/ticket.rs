@@ -60,12 +60,9 @@ impl<'c, K: Key, V: Send + Sync + 'static> Ticket<'c, K, V> {
         match woken {
             Woken::Ended(Outcome::Ready) => Ok(Ok(self.core.adopt_pin(self.index))),
             Woken::Ended(Outcome::Failed(error)) => Err(error),
-            Woken::Leads => Ok(Err(Lead::new(
-                self.core,
-                self.index,
-                self.flight.clone(),
-                Room::Unknown,
-            ))),
+            Woken::Leads => {
+                Ok(Err(Lead::new(self.core, self.index, self.flight.clone(), Room::Unknown)))
+            }
         }
     }
 }

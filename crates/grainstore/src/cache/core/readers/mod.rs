@@ -147,24 +147,22 @@ impl Reader {
     pub(crate) fn pin(&'static self, entry: u32, state: &State) -> Option<Mark> {
         let slot = self.free_slot()?;
         self.line[HINT].store(slot as u32, Ordering::Relaxed);
-        self.pin_at_hint(entry, state)
+        let announced = self.announce(entry, state);
+        announced.map_err(Mark::give_up).ok()
     }
 
-    /// The same in the slot that was used last, if it is free.
-    #[inline]
-    pub(crate) fn pin_at_hint(&'static self, entry: u32, state: &State) -> Option<Mark> {
+    /// The same in the slot that was used last, if it is free. Otherwise what the caller has to
+    /// [give up](Mark::give_up): an announcement that does not stand, or nothing.
+    #[inline(always)]
+    pub(crate) fn announce(&'static self, entry: u32, state: &State) -> Result<Mark, Mark> {
         let slot = self.line[HINT].load(Ordering::Relaxed) as usize & (WORDS - 1);
         if !self.is_free(slot) {
-            return None;
+            return Err(Mark::NOTHING);
         }
         self.line[slot].swap(entry + 1, Ordering::SeqCst);
         agree();
         let mark = Mark::new(self, slot);
-        if state.allows_announced_pin() {
-            return Some(mark);
-        }
-        mark.give_up();
-        None
+        if state.allows_announced_pin() { Ok(mark) } else { Err(mark) }
     }
 
     fn free_slot(&self) -> Option<usize> {
@@ -201,27 +199,37 @@ impl Reader {
         }
     }
 
-    /// Notes a hit, which is a use of the entry. By the owning thread. False if the entry is beyond the
-    /// stamps, which then have to [`grow`](Self::grow) first.
+    /// Notes a hit, which is a use of the entry. By the owning thread. False if there is more to do,
+    /// which [`note`](Self::note) does: the first time after an install, or beyond the stamps.
     #[inline]
+    pub(crate) fn note_at_once(&self, entry: u32, clock: &AtomicU64) -> bool {
+        let now = self.own.clock.load(Ordering::Relaxed) + 1;
+        clock.load(Ordering::Relaxed) <= now && self.note_at(entry, now)
+    }
+
+    /// Notes a hit. By the owning thread. False if the entry is beyond the stamps, which then have to
+    /// [`grow`](Self::grow) first.
     pub(crate) fn note(&self, entry: u32, clock: &AtomicU64) -> bool {
+        let now = self.own.clock.load(Ordering::Relaxed) + 1;
+        let earliest = clock.load(Ordering::Relaxed);
+        let skipped = earliest.saturating_sub(now);
+        let noted = self.note_at(entry, now + skipped);
+        if noted {
+            // One writer: no read-modify-write is needed.
+            let before = self.own.skipped.load(Ordering::Relaxed);
+            self.own.skipped.store(before + skipped, Ordering::Relaxed);
+        }
+        noted
+    }
+
+    #[inline]
+    fn note_at(&self, entry: u32, now: u64) -> bool {
         // SAFETY: this is the owning thread, and it is not growing the stamps now.
         let stamps = self.own.stamps.with(|stamps| unsafe { &*stamps });
         let Some(stamp) = stamps.get(entry as usize) else { return false };
-        let mut now = self.own.clock.load(Ordering::Relaxed) + 1;
-        let earliest = clock.load(Ordering::Relaxed);
-        if earliest > now {
-            self.skip(earliest - now);
-            now = earliest;
-        }
         self.own.clock.store(now, Ordering::Relaxed);
         stamp.store(now, Ordering::Relaxed);
         true
-    }
-
-    #[cold]
-    fn skip(&self, time: u64) {
-        self.own.skipped.store(self.own.skipped.load(Ordering::Relaxed) + time, Ordering::Relaxed);
     }
 
     /// Counts a hit that is no use. By the owning thread.
@@ -305,6 +313,9 @@ impl Mark {
     /// A pin that the state word counts.
     pub(crate) const COUNTED: Self = Self(std::ptr::null());
 
+    /// No pin at all, to be given up.
+    pub(crate) const NOTHING: Self = Self(std::ptr::null());
+
     fn new(reader: &'static Reader, slot: usize) -> Self {
         Self(std::ptr::from_ref(reader).map_addr(|address| address | slot))
     }
@@ -313,9 +324,7 @@ impl Mark {
         self.0.is_null()
     }
 
-    /// Ends a pin in a slot that came to nothing.
-    #[cold]
-    #[inline(never)]
+    /// Ends a pin in a slot that came to nothing, if there is one.
     pub(crate) fn give_up(self) {
         self.unpin();
     }
