@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask check`, `test`, `prove` and `bench`.
+//! The project's own commands: `cargo xtask check`, `test`, `prove`, `mutants` and `bench`.
 //!
 //! A command is a file of its own: it runs steps, notes how each went in a [`report::Report`], and
 //! the report is printed at the end. What could not run is listed with the reason.
@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod doctor;
 mod guarantees;
+mod mutants;
 mod not_run;
 mod packages;
 mod prove;
@@ -25,7 +26,10 @@ usage: cargo xtask COMMAND
   check   format, lints, documentation, licences, unused dependencies, the look of the tree, and
           that the guarantees name tests that are there
   test    installs what the tests need and this machine lacks, where it can, and runs all of them
-  prove   the cache under tools that try its interleavings: model checkers, sanitizers, fuzzing
+  prove   the cache under tools that try its interleavings: model checkers, sanitizers, fuzzing;
+          with `--mutants`, also the next
+  mutants the cache broken in every small way, and whether a test notices; of all files or of those
+          that are named; takes hours
   torture processes that are killed over and over while they use one store; `--minutes N`
   bench   our cache beside its peers; `cargo xtask bench --help` lists what it can be asked for";
 
@@ -35,7 +39,12 @@ fn main() -> ExitCode {
     let report = match arguments.as_slice() {
         ["check"] => check::run(),
         ["test"] => test::run(),
-        ["prove"] => prove::run(),
+        ["prove"] => prove::run(false),
+        ["prove", "--mutants"] => prove::run(true),
+        ["mutants", files @ ..] => match mutants::command(files) {
+            Some(report) => report,
+            None => return ExitCode::from(2),
+        },
         ["torture", rest @ ..] => match torture::command(rest) {
             Some(report) => report,
             None => return ExitCode::from(2),

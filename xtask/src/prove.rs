@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::report::Report;
-use crate::shell;
-use crate::tools;
+use crate::{mutants, shell, tools};
 
 /// How many schedules each of shuttle's tests tries, if nothing else is said.
 const SCHEDULES: &str = "50000";
+/// How far the quick run goes: so many preemptions for loom, so many schedules for shuttle.
+const QUICK_PREEMPTIONS: &str = "3";
+const QUICK_SCHEDULES: &str = "2000";
 /// How many sequences of calls the reference model is compared on.
 const CASES: &str = "5000";
 /// How long each fuzz target runs, in seconds, and how long each stress test.
@@ -29,8 +31,8 @@ struct Proof {
     took: String,
 }
 
-/// Runs all of it, also when a part of it failed.
-pub(crate) fn run() -> Report {
+/// Runs all of it, also when a part of it failed. What takes hours only if it is asked for.
+pub(crate) fn run(with_mutants: bool) -> Report {
     let mut report = Report::default();
     let mut proofs = Vec::new();
     let mut explore = |report: &mut Report, name: &str, command: &mut Command| {
@@ -73,9 +75,24 @@ pub(crate) fn run() -> Report {
     } else {
         report.not_run("Miri", "the nightly toolchain here has no component `miri`");
     }
-    report.not_run("mutation testing", "it takes hours: `cargo mutants --package grainstore`");
+    if with_mutants {
+        mutants::run(&mut report, &[]);
+    } else {
+        report.not_run("mutation testing", "it takes hours: `cargo xtask prove --mutants`");
+    }
     print(&proofs);
     report
+}
+
+/// What is quick of it: every model and every test of the model checkers, on a part of the
+/// interleavings. Most of the time goes into the two builds.
+pub(crate) fn quick(report: &mut Report) {
+    report.step(&format!("loom, up to {QUICK_PREEMPTIONS} preemptions"), || {
+        shell::run(model("loom").env("LOOM_MAX_PREEMPTIONS", QUICK_PREEMPTIONS))
+    });
+    report.step(&format!("shuttle, {QUICK_SCHEDULES} schedules each"), || {
+        shell::run(model("shuttle").env("GRAINSTORE_SCHEDULES", QUICK_SCHEDULES))
+    });
 }
 
 /// A build on the types of a model checker, with its tests. Models are small but many: they want

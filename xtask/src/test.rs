@@ -15,6 +15,7 @@ use crate::bench;
 use crate::doctor::Doctor;
 use crate::not_run;
 use crate::packages;
+use crate::prove;
 use crate::report::{Outcome, Report};
 use crate::shell;
 use crate::torture;
@@ -69,6 +70,7 @@ pub(crate) fn run() -> Report {
             }
         });
     }
+    prove::quick(&mut report);
     torture::run(&mut report, 2.0);
     bench::guard(&mut report);
     for (backend, why) in missing {
