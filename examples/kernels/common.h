@@ -1,4 +1,4 @@
-// What the kernels in C and in OpenCL C share: the element type, and what depends on it.
+// What the kernels in C, OpenCL C and CUDA C++ share: the element type, and what depends on it.
 
 #ifndef COMMON_H
 #define COMMON_H
@@ -7,6 +7,11 @@
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
+#elif defined __CUDACC_RTC__
+// NVRTC has no header files. What the kernels need of <float.h> and <limits.h>:
+#define FLT_MAX 0x1.fffffep127f
+#define DBL_MAX 0x1.fffffffffffffp1023
+#define INT_MIN (-2147483647 - 1)
 #else
 #include <float.h>
 #include <limits.h>

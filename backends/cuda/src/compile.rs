@@ -105,9 +105,12 @@ pub(crate) fn check(spec: &KernelSpec) -> Result<(), BackendError> {
             ));
         }
     }
-    if let Some((name, _)) = spec.defines().iter().find(|(name, _)| !is_macro_name(name)) {
-        let hint = "its name is letters, digits and underscores";
-        return Err(unfit(spec, &format!("the define `{name}`"), hint));
+    for (name, value) in spec.defines() {
+        if !is_macro_name(name) || value.contains(['\n', '\r']) || value.ends_with('\\') {
+            let hint = "a define is a name of letters, digits and underscores, and a value of one \
+                        line";
+            return Err(unfit(spec, &format!("the define `{name}`"), hint));
+        }
     }
     Ok(())
 }
@@ -157,9 +160,7 @@ fn arguments(architecture: &Architecture, spec: &KernelSpec) -> Result<Vec<CStri
         // Else it would look for headers in the process's current folder.
         "--no-source-include".to_owned(),
     ];
-    let defines = spec.defines().iter().map(|(name, value)| format!("-D{name}={value}"));
     own.into_iter()
-        .chain(defines)
         .chain(spec.options().iter().cloned())
         .map(|option| c_text(spec, "an option", &option))
         .collect()
@@ -172,8 +173,23 @@ fn program<'n>(nvrtc: &'n Nvrtc, spec: &KernelSpec) -> Result<Program<'n>, Backe
         .map(|(name, text)| Ok((c_text(spec, "a header", name)?, c_text(spec, name, text)?)))
         .collect::<Result<Vec<_>, BackendError>>()?;
     let name = c_text(spec, "its name", SOURCE_NAME)?;
-    let source = c_text(spec, "its source", spec.source())?;
+    let source = c_text(spec, "its source", source(spec))?;
     Ok(nvrtc.program(&name, &source, &headers)?)
+}
+
+/// The source with its defines in front, and its own lines counted from 1 all the same.
+///
+/// As options they would come before the compiler's own headers, which have templates, and one called
+/// `T` would break every line of those.
+fn source(spec: &KernelSpec) -> Vec<u8> {
+    let mut text = String::new();
+    for (name, value) in spec.defines() {
+        text.push_str(&format!("#define {name} {value}\n"));
+    }
+    text.push_str(&format!("#line 1 \"{SOURCE_NAME}\"\n"));
+    let mut text = text.into_bytes();
+    text.extend_from_slice(spec.source());
+    text
 }
 
 /// Why the entry point is not there: because nothing compiles, or because only other kernels are.
