@@ -69,6 +69,16 @@ impl Language {
         matches!(self, Self::SpirV | Self::Cubin)
     }
 
+    /// Whether a source in it goes through a preprocessor, which has macros and `#include`. Where it
+    /// does not, what varies is a specialization constant.
+    #[must_use]
+    pub const fn has_preprocessor(self) -> bool {
+        matches!(
+            self,
+            Self::C | Self::OpenClC | Self::CudaCpp | Self::HipCpp | Self::Glsl | Self::Msl
+        )
+    }
+
     /// The language of that name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

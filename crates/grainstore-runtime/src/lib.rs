@@ -89,6 +89,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Tasks
+//!
+//! [`Runtime::kernel_async`] is [`Runtime::kernel`] for a task, and shares builds with it. A hit is
+//! all that its first poll does. Compilers and drivers block, so a miss goes to a thread of its own,
+//! or to [where you say](RuntimeBuilder::blocking), such as tokio's `spawn_blocking`. A build that has
+//! begun is brought to its end there, whoever has dropped its future: its kernel is for all who wait
+//! and for whoever asks next.
+//!
 //! # Lives of a device
 //!
 //! A [`Device`] is a handle for one life of a device. [`Runtime::destroy_device`] ends that life, in
@@ -126,6 +134,7 @@ mod activity;
 mod artifact;
 mod backend;
 mod backend_cache;
+mod blocking;
 mod device;
 mod erased;
 mod error;

@@ -96,6 +96,9 @@ pub enum RuntimeError {
     },
     /// The build asks for a kernel whose own build waits for it.
     Cycle(grainstore::Error),
+    /// A task's build or teardown was dropped before it began: no thread could be started, or
+    /// whoever was given it by [`Settings::blocking`](crate::Settings::blocking) is at its end.
+    NotRun,
     /// Any other answer of the cache: the build panicked, or its kernel was removed meanwhile.
     Cache(grainstore::Error),
 }
@@ -217,6 +220,10 @@ impl fmt::Display for RuntimeError {
                 f,
                 "all {capacity} places for kernels are taken: {pinned} pinned, {busy} busy, \
                  {building} being built, {retired} retired; drop some pins and ask again"
+            ),
+            Self::NotRun => f.write_str(
+                "what was asked for was not run: no thread could be started for it, or the \
+                 executor that was given to `blocking` has dropped it",
             ),
             Self::Cycle(error) | Self::Cache(error) => write!(f, "{error}"),
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use grainstore::Hooks;
 
+use crate::blocking::Blocking;
 use crate::stores::Shelf;
 use crate::warning::Warnings;
 use crate::{Store, Warning};
@@ -21,6 +22,7 @@ pub struct Settings {
     pub(crate) persist_over: Duration,
     pub(crate) wait_for_others: Duration,
     pub(crate) warnings: Warnings,
+    pub(crate) blocking: Blocking,
 }
 
 impl Default for Settings {
@@ -33,6 +35,7 @@ impl Default for Settings {
             persist_over: Duration::ZERO,
             wait_for_others: Duration::from_secs(60),
             warnings: Warnings::default(),
+            blocking: Blocking::default(),
         }
     }
 }
@@ -85,6 +88,24 @@ impl Settings {
     /// under no lock, possibly inside a build.
     pub fn on_warning(mut self, listener: impl Fn(&Warning<'_>) + Send + Sync + 'static) -> Self {
         self.warnings = Warnings::to(listener);
+        self
+    }
+
+    /// Where builds and teardowns go that a task has asked for: they block, and a task must not.
+    /// `run` has to call each job once, on a thread that may block, and soon: who waits for its
+    /// kernel waits for that. With tokio this is
+    ///
+    /// ```ignore
+    /// settings.blocking(|job| drop(tokio::task::spawn_blocking(job)))
+    /// ```
+    ///
+    /// Without it, each gets a thread of its own, named `grainstore-job`. Jobs that are dropped
+    /// instead of called end in [`RuntimeError::NotRun`](crate::RuntimeError::NotRun).
+    pub fn blocking(
+        mut self,
+        run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static,
+    ) -> Self {
+        self.blocking = Blocking::to(run);
         self
     }
 }

@@ -10,6 +10,7 @@ mod fake;
 
 use std::time::Duration;
 
+use fake::executor::block_on;
 use fake::{Call, Fake, spec};
 use grainstore_runtime::{Runtime, RuntimeError};
 
@@ -68,6 +69,10 @@ fn a_child_refuses_and_forgets_what_its_parent_uses() {
             runtime.destroy_device(device),
             runtime.device_lost(device),
             runtime.shutdown_within(Duration::ZERO),
+            block_on(runtime.kernel_async(device, &spec("new"))).map(drop),
+            block_on(runtime.kernel_by_async(device, "id", || spec("new"))).map(drop),
+            block_on(runtime.destroy_device_async(device)),
+            block_on(runtime.shutdown_async(Duration::ZERO)),
         ];
         for (at, result) in results.iter().enumerate() {
             if !matches!(result, Err(RuntimeError::Forked { .. })) {

@@ -6,6 +6,7 @@ mod giving_up;
 mod hearing;
 mod obtain;
 mod shutdown;
+mod tasks;
 mod teardown;
 #[cfg(test)]
 mod tests;
@@ -232,29 +233,36 @@ impl<B: Backend> BackendCache<B> {
                 .cache
                 .on(device.identity())
                 .get_or_build(key, || self.obtain(device, key, spec, trace));
-            match found {
-                // As in `hit`.
-                Ok(kernel) if device.is_live() => return Ok(kernel),
-                Ok(_) => return Err(self.not_live(device)),
-                Err(error) => self.settle(device, error)?,
+            if let Some(kernel) = self.settle(device, found)? {
+                return Ok(kernel);
             }
         }
     }
 
-    /// Whether to ask again: yes when the build that was joined was led by a caller with an old
-    /// handle, and this one is good.
-    #[cold]
-    fn settle(&self, device: &Device, error: grainstore::Error) -> Result<(), RuntimeError> {
-        match RuntimeError::from(error) {
-            RuntimeError::DeviceDestroyed { .. } if device.is_live() => Ok(()),
-            RuntimeError::DeviceDestroyed { .. } => Err(self.not_live(device)),
-            error => Err(error),
+    /// What the cache's answer means for this handle. Nothing: ask again, since the build that was
+    /// joined was led by a caller with an old handle, and this one is good.
+    fn settle(
+        &self,
+        device: &Device,
+        found: Result<Module<B>, grainstore::Error>,
+    ) -> Result<Option<Module<B>>, RuntimeError> {
+        match found.map_err(RuntimeError::from) {
+            // As in `hit`.
+            Ok(kernel) if device.is_live() => Ok(Some(kernel)),
+            Err(RuntimeError::DeviceDestroyed { .. }) if device.is_live() => Ok(None),
+            Ok(_) | Err(RuntimeError::DeviceDestroyed { .. }) => Err(self.not_live(device)),
+            Err(error) => Err(error),
         }
     }
 
     #[inline]
     pub(crate) fn check_live(&self, device: &Device) -> Result<(), RuntimeError> {
         if device.is_live() { Ok(()) } else { Err(self.not_live(device)) }
+    }
+
+    /// Whether this is the process that made it.
+    pub(crate) fn check_home(&self) -> Result<(), RuntimeError> {
+        self.inner.door.home.check()
     }
 
     #[cold]

@@ -69,6 +69,16 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Where builds and teardowns go that a task has asked for: see [`Settings::blocking`]. Without
+    /// it, each gets a thread of its own.
+    pub fn blocking(
+        mut self,
+        run: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static,
+    ) -> Self {
+        self.settings = self.settings.blocking(run);
+        self
+    }
+
     /// The runtime. No driver is touched yet.
     ///
     /// # Errors
@@ -87,13 +97,14 @@ impl RuntimeBuilder {
         let ids = Ids::new(&settings.hooks)?;
         let hooks = settings.hooks.clone();
         let drain_bound = settings.drain_bound;
+        let blocking = settings.blocking.clone();
         let first_owner = reserve_owners(backends.len() as u64);
         let caches = backends
             .into_iter()
             .zip(first_owner..)
             .map(|(backend, owner)| BackendCache::with_owner(backend, settings.clone(), owner))
             .collect::<Result<_, _>>()?;
-        let inner = Inner { caches, first_owner, hooks, drain_bound, ids };
+        let inner = Inner { caches, first_owner, hooks, drain_bound, blocking, ids };
         Ok(Runtime { inner: Arc::new(inner) })
     }
 }

@@ -43,6 +43,18 @@ impl Drains {
         self.0.into_iter().map(Drain::wait).fold(Ok(()), Result::and)
     }
 
+    /// As [`wait`](Self::wait), for a task.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn wait_async(self) -> Result<(), ReleaseError> {
+        let mut first = Ok(());
+        for drain in self.0 {
+            first = first.and(drain.wait_async().await);
+        }
+        first
+    }
+
     /// Waits for at most this long, and says whether all has been released.
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> bool {

@@ -1,6 +1,7 @@
 //! Kernels by their owner's id: the spec behind an id is made once, not per call.
 
 use std::error::Error;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use grainstore::{Cache, ContentId, Hooks, Ownership, Registration};
@@ -64,7 +65,31 @@ impl Ids {
             .get_or_build(&id, || make().into_spec().map_err(as_error))?;
         Ok(spec)
     }
+
+    /// The spec of this id, if it was made.
+    pub(super) fn known(
+        &self,
+        device: &Device,
+        id: &ContentId,
+    ) -> Option<grainstore::Pinned<KernelSpec>> {
+        self.specs.on(device.identity()).get(id)
+    }
+
+    /// As [`spec`](Self::spec), for a task. The generator runs within a poll.
+    pub(super) fn spec_async<'a, S: IntoSpec>(
+        &self,
+        device: &Device,
+        id: ContentId,
+        make: impl FnOnce() -> S + Send + 'a,
+    ) -> Pin<Box<dyn Future<Output = Made> + Send + 'a>> {
+        let (specs, device) = (self.specs.clone(), device.id());
+        let made = async { make().into_spec().map_err(as_error) };
+        Box::pin(async move { Ok(specs.on(&device).get_or_build_async(&id, made).await?) })
+    }
 }
+
+/// What comes of making a spec.
+type Made = Result<grainstore::Pinned<KernelSpec>, RuntimeError>;
 
 /// A generator that asks the runtime for another kernel hands on the runtime's own error as it is.
 fn as_error(error: Box<dyn Error + Send + Sync>) -> RuntimeError {

@@ -5,6 +5,7 @@ mod drains;
 mod ids;
 mod kernel;
 mod plans;
+mod tasks;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,6 +21,7 @@ pub use kernel::Kernel;
 pub use plans::Plans;
 
 use crate::backend_cache::{Ending, deadline, reset};
+use crate::blocking::Blocking;
 use crate::{AnyBackend, BackendCache, Device, KernelSpec, Outcome, RuntimeError};
 
 /// Backends and stores plugged together.
@@ -38,6 +40,7 @@ struct Inner {
     first_owner: u64,
     hooks: Hooks,
     drain_bound: Duration,
+    blocking: Blocking,
     ids: ids::Ids,
 }
 

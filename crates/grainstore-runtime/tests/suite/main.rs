@@ -7,5 +7,6 @@ mod look_up;
 mod plans;
 mod reset;
 mod shutdown;
+mod tasks;
 mod teardown;
 mod walk;

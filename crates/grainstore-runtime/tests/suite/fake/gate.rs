@@ -1,6 +1,7 @@
 //! A place where calls wait until the test lets them go on.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// So long that no test comes to it unless it has failed.
@@ -18,6 +19,8 @@ struct Inner {
 #[derive(Default)]
 struct State {
     arrived: Vec<String>,
+    /// The names of the threads that they came on.
+    threads: Vec<String>,
     open: bool,
 }
 
@@ -30,6 +33,7 @@ impl Gate {
     pub fn pass(&self, who: &str) {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.arrived.push(who.to_owned());
+        state.threads.push(thread::current().name().unwrap_or_default().to_owned());
         self.0.changed.notify_all();
         let (_state, waited) = self
             .0
@@ -49,6 +53,16 @@ impl Gate {
             .unwrap_or_else(PoisonError::into_inner);
         assert!(!waited.timed_out(), "{} instead of {count} arrived", state.arrived.len());
         state.arrived.clone()
+    }
+
+    /// How many calls have arrived so far.
+    pub fn waiting(&self) -> usize {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).arrived.len()
+    }
+
+    /// The names of the threads that they came on.
+    pub fn threads(&self) -> Vec<String> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).threads.clone()
     }
 
     /// Lets everybody go on, now and later.

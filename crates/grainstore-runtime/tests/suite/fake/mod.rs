@@ -6,6 +6,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
+pub mod executor;
 pub mod gate;
 pub mod store;
 
