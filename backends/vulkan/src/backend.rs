@@ -13,7 +13,7 @@ use grainstore_runtime::{
 
 use crate::artifact;
 use crate::compile::{self, Compiled};
-use crate::device::{self, Device};
+use crate::device::{self, Device, Place};
 use crate::driver::Instance;
 use crate::existing::ExistingDevice;
 use crate::library;
@@ -37,7 +37,7 @@ pub struct VulkanBackend {
     given: Mutex<Vec<ExistingDevice>>,
     /// Looked for until it is found: what is installed later counts too.
     found: Mutex<Option<Arc<Vec<Device>>>>,
-    /// By the device's number.
+    /// Those of its own that were made, by the device's number.
     devices: Mutex<HashMap<u32, Arc<VulkanDevice>>>,
     live: Arc<AtomicUsize>,
 }
@@ -79,13 +79,11 @@ impl VulkanBackend {
         };
         *place = new;
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        devices.remove(&id.index());
         Ok(())
     }
 
     fn found(&self) -> Result<Arc<Vec<Device>>, BackendError> {
-        // In this order everywhere: what is given, what is found, what is made.
+        // In this order everywhere: what is given, then what is found.
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slot = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = &*slot {
@@ -95,7 +93,7 @@ impl VulkanBackend {
             device::find(&Instance::new(&library::load(self.library.as_ref())?)?)?
         } else {
             let all = given.iter().enumerate();
-            all.map(|(index, given)| Device::existing(given.clone(), index))
+            all.map(|(index, given)| Device::existing(given, index, &self.live))
                 .collect::<Result<_, _>>()?
         };
         let found = Arc::new(devices);
@@ -105,11 +103,15 @@ impl VulkanBackend {
 
     /// The logical device, made if it is not there.
     fn logical(&self, device: &Device) -> Result<Arc<VulkanDevice>, BackendError> {
+        let own = match &device.place {
+            Place::Own(own) => own,
+            Place::Existing(logical) => return Ok(Arc::clone(logical)),
+        };
         let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(logical) = devices.get(&device.info.id.index()) {
             return Ok(Arc::clone(logical));
         }
-        let logical = Arc::new(VulkanDevice::at(&device.place, &self.live)?);
+        let logical = Arc::new(VulkanDevice::make(own, &self.live)?);
         devices.insert(device.info.id.index(), Arc::clone(&logical));
         Ok(logical)
     }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use ash::vk;
 use grainstore::{DeviceId, Family};
@@ -10,6 +11,7 @@ use grainstore_runtime::{BackendError, DeviceInfo, Target, Toolchain};
 use crate::artifact::CacheOwner;
 use crate::driver::{Facts, Instance};
 use crate::existing::ExistingDevice;
+use crate::logical::VulkanDevice;
 
 /// How the variables begin that steer the compilers of the known drivers.
 const PREFIXES: [&str; 19] = [
@@ -49,7 +51,7 @@ pub(crate) enum Place {
     /// To be made.
     Own(Own),
     /// Made by the user.
-    Existing(ExistingDevice),
+    Existing(Arc<VulkanDevice>),
 }
 
 /// What a device of our own is made from.
@@ -83,7 +85,11 @@ impl Device {
     }
 
     /// A device that the user made.
-    pub(crate) fn existing(given: ExistingDevice, index: usize) -> Result<Self, BackendError> {
+    pub(crate) fn existing(
+        given: &ExistingDevice,
+        index: usize,
+        live: &Arc<AtomicUsize>,
+    ) -> Result<Self, BackendError> {
         let facts = given.instance.facts(given.physical).ok_or_else(|| {
             BackendError::unsupported(
                 format!("the device given as number {index} is older than Vulkan 1.1"),
@@ -91,9 +97,9 @@ impl Device {
             )
         })?;
         let version = given.instance.version_with(&facts);
-        let features = given.features.clone();
-        let features: Vec<_> = features.iter().map(String::as_str).collect();
-        Ok(Self::new(&facts, version, &features, index, Place::Existing(given)))
+        let features: Vec<_> = given.features.iter().map(String::as_str).collect();
+        let place = Place::Existing(Arc::new(VulkanDevice::existing(given, facts.limits, live)));
+        Ok(Self::new(&facts, version, &features, index, place))
     }
 
     fn new(facts: &Facts, version: u32, features: &[&str], index: usize, place: Place) -> Self {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ash::{khr, vk};
 use grainstore_runtime::BackendError;
 
-use crate::device::{Own, Place};
+use crate::device::Own;
 use crate::driver::Instance;
 use crate::existing::ExistingDevice;
 use crate::features;
@@ -38,15 +38,8 @@ pub struct VulkanDevice {
 }
 
 impl VulkanDevice {
-    /// The device of that place: a new one, or the user's. `live` counts what is made.
-    pub(crate) fn at(place: &Place, live: &Arc<AtomicUsize>) -> Result<Self, BackendError> {
-        match place {
-            Place::Own(own) => Self::make(own, live),
-            Place::Existing(given) => Ok(Self::existing(given, live)),
-        }
-    }
-
-    fn make(own: &Own, live: &Arc<AtomicUsize>) -> Result<Self, BackendError> {
+    /// A new device. `live` counts what is made.
+    pub(crate) fn make(own: &Own, live: &Arc<AtomicUsize>) -> Result<Self, BackendError> {
         let priorities = [1.0];
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(own.queue_family)
@@ -90,10 +83,12 @@ impl VulkanDevice {
         })
     }
 
-    fn existing(given: &ExistingDevice, live: &Arc<AtomicUsize>) -> Self {
-        // SAFETY: the physical device is the instance's, by the word of who gave them.
-        let properties =
-            unsafe { given.instance.raw().get_physical_device_properties(given.physical) };
+    /// The user's device.
+    pub(crate) fn existing(
+        given: &ExistingDevice,
+        limits: vk::PhysicalDeviceLimits,
+        live: &Arc<AtomicUsize>,
+    ) -> Self {
         Self {
             instance: Arc::clone(&given.instance),
             physical: given.physical,
@@ -101,7 +96,7 @@ impl VulkanDevice {
             queue_family: given.queue_family,
             queue: given.queue,
             queue_lock: Arc::clone(&given.queue_lock),
-            limits: properties.limits,
+            limits,
             abilities: None,
             live: Arc::clone(live),
             owned: false,

@@ -178,3 +178,18 @@ fn writer(options: Options) -> spv::Options<'static> {
         ..spv::Options::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_says_which_naga_it_is() {
+        let lock = include_str!("../../../Cargo.lock");
+        let locked = lock
+            .split("[[package]]")
+            .find(|package| package.contains("\nname = \"naga\"\n"))
+            .and_then(|package| package.lines().find_map(|line| line.strip_prefix("version = ")));
+        assert_eq!(Some(NAGA.replace("naga ", "\"") + "\""), locked.map(str::to_owned));
+    }
+}

@@ -1,6 +1,6 @@
 //! A module's constants, with the values that a spec gives to those that can be specialized.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::codes::op;
 use super::types::Type;
@@ -13,8 +13,8 @@ pub(crate) struct Constants {
     values: HashMap<u32, u64>,
     composites: HashMap<u32, Vec<u32>>,
     given: Vec<Given>,
-    /// Those that can be specialized, in the order of the module.
-    open: Vec<Open>,
+    /// The names of those that can be specialized, where they have one, by number.
+    open: BTreeMap<u32, Option<String>>,
     specialized: Vec<Specialized>,
 }
 
@@ -24,13 +24,6 @@ struct Given {
     name: String,
     value: String,
     used: bool,
-}
-
-/// A constant that can be specialized.
-#[derive(Debug)]
-struct Open {
-    spec_id: u32,
-    name: Option<String>,
 }
 
 /// The value of one constant as the driver gets it.
@@ -82,11 +75,10 @@ impl Constants {
         kind: &Type,
         default: u64,
     ) -> Result<(), Malformed> {
-        if self.open.iter().any(|open| open.spec_id == spec_id) {
+        if self.open.insert(spec_id, name.map(str::to_owned)).is_some() {
             let what = format!("two specialization constants have the number {spec_id}");
             return Err(Malformed::new(what));
         }
-        self.open.push(Open { spec_id, name: name.map(str::to_owned) });
         let number = spec_id.to_string();
         let mut value = default;
         let mut found: Option<&str> = None;
@@ -128,9 +120,9 @@ impl Constants {
         let there: Vec<_> = self
             .open
             .iter()
-            .map(|open| match &open.name {
-                Some(name) => format!("{} ({name})", open.spec_id),
-                None => open.spec_id.to_string(),
+            .map(|(spec_id, name)| match name {
+                Some(name) => format!("{spec_id} ({name})"),
+                None => spec_id.to_string(),
             })
             .collect();
         let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };

@@ -118,7 +118,8 @@ fn used<'a>(module: &'a Module, entry: &'a EntryPoint) -> impl Iterator<Item = &
         next.extend(function.calls.iter().filter(|id| reached.insert(**id)));
     }
     // From 1.4 on, an entry point lists all that it uses.
-    let listed = move |id: u32| module.minor_version < 4 || entry.variables.contains(&id);
+    let list: HashSet<u32> = entry.variables.iter().copied().collect();
+    let listed = move |id: u32| module.minor_version < 4 || list.contains(&id);
     module.variables.iter().filter(move |it| names.contains(&it.id) && listed(it.id))
 }
 
@@ -182,7 +183,7 @@ fn binding(module: &Module, variable: &Variable) -> Result<Option<Binding>, Malf
         count = count.saturating_mul(length);
         kind = *element;
         depth += 1;
-        // An array names an earlier type, so this ends; it need not take long.
+        // Nothing keeps an array from naming itself.
         if depth > 8 {
             return Err(at("an array of too many dimensions"));
         }

@@ -278,12 +278,6 @@ impl Module {
 
     fn declare_type(&mut self, it: &Instruction) -> Result<(), Malformed> {
         let id = self.id(it, 0)?;
-        let earlier = |index: usize| {
-            let id = it.operand(index)?;
-            self.types
-                .get(id)
-                .ok_or_else(|| it.wrong(format!("a type of type {id}, which comes later or never")))
-        };
         let bytes = |width: u32| Some(u64::from(width / 8));
         let (new, size) = match it.opcode {
             op::TYPE_BOOL => (Type::Bool, None),
@@ -299,7 +293,6 @@ impl Module {
                 (Type::Float { width }, bytes(width))
             }
             op::TYPE_VECTOR | op::TYPE_MATRIX => {
-                earlier(1)?;
                 let count = u64::from(it.operand(2)?);
                 match self.types.numbers(it.operand(1)?) {
                     Some(Numbers { component, rows, .. }) => {
@@ -318,12 +311,11 @@ impl Module {
             }
             op::TYPE_IMAGE => (Type::Image { dim: it.operand(2)?, sampled: it.operand(6)? }, None),
             op::TYPE_SAMPLER => (Type::Sampler, None),
-            op::TYPE_SAMPLED_IMAGE => match earlier(1)? {
-                Type::Image { dim, .. } => (Type::SampledImage { dim: *dim }, None),
+            op::TYPE_SAMPLED_IMAGE => match self.types.get(it.operand(1)?) {
+                Some(Type::Image { dim, .. }) => (Type::SampledImage { dim: *dim }, None),
                 _ => return Err(it.wrong("a sampled image of what is no image")),
             },
             op::TYPE_ARRAY => {
-                earlier(1)?;
                 let (element, length) = (it.operand(1)?, self.constants.value(it.operand(2)?));
                 let stride = self.decorations.get(&id).and_then(|all| all.array_stride);
                 let size = length
@@ -331,21 +323,16 @@ impl Module {
                     .and_then(|(length, stride)| length.checked_mul(u64::from(stride)));
                 (Type::Array { element, length }, size)
             }
-            op::TYPE_RUNTIME_ARRAY => {
-                earlier(1)?;
-                (Type::RuntimeArray, None)
-            }
+            op::TYPE_RUNTIME_ARRAY => (Type::RuntimeArray, None),
             op::TYPE_STRUCT => {
                 let mut size = Some(0);
                 for (index, member) in it.from(1).iter().enumerate() {
-                    earlier(index + 1)?;
                     let layout = self.members.get(&(id, index as u32)).copied();
                     let end = self.types.member_end(*member, layout.unwrap_or_default());
                     size = size.zip(end).map(|(size, end): (u64, u64)| size.max(end));
                 }
                 (Type::Struct, size)
             }
-            // The one type that may name a later one.
             op::TYPE_POINTER => {
                 (Type::Pointer { class: it.operand(1)?, to: self.id(it, 2)? }, Some(8))
             }

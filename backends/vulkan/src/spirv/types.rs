@@ -1,7 +1,8 @@
 //! The types of a module, each with its size in memory, known when it is declared.
 //!
-//! A type names only types that were declared before it, but for what a pointer points to. So sizes
-//! never need a walk down, and no nesting, however deep or circular, costs more than its own words.
+//! A type names only types that were declared before it, but for what a pointer points to; a name
+//! that comes too early is of a type without a size. So sizes never need a walk down, and no nesting,
+//! however deep or circular, costs more than its own words.
 
 use std::collections::HashMap;
 

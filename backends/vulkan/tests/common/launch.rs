@@ -7,17 +7,30 @@ use grainstore_vulkan::{VulkanDevice, VulkanModule};
 
 /// Runs a kernel whose set 0 has these buffers of words, in the order of their bindings, and gives
 /// the buffers back. `groups` is the number of workgroups.
+///
+/// What the driver refuses leaves its handles behind: the test is over then.
+pub(crate) fn try_launch(
+    module: &VulkanModule,
+    buffers: &[&[u32]],
+    push: &[u8],
+    groups: u32,
+) -> Result<Vec<Vec<u32>>, vk::Result> {
+    let buffers: Vec<_> = buffers
+        .iter()
+        .map(|words| Buffer::new(module.device(), words))
+        .collect::<Result<_, _>>()?;
+    Work::new(module, &buffers, push, groups)?.run()?;
+    buffers.iter().map(Buffer::words).collect()
+}
+
+/// The same, where it has to work.
 pub(crate) fn launch(
     module: &VulkanModule,
     buffers: &[&[u32]],
     push: &[u8],
     groups: u32,
 ) -> Vec<Vec<u32>> {
-    let buffers: Vec<_> = buffers.iter().map(|words| Buffer::new(module.device(), words)).collect();
-    let work = Work::new(module, &buffers, push, groups);
-    work.run();
-    drop(work);
-    buffers.iter().map(Buffer::words).collect()
+    try_launch(module, buffers, push, groups).unwrap()
 }
 
 /// Launches `saxpy` on two lists, one workgroup more than they need.
@@ -40,7 +53,7 @@ struct Buffer {
 }
 
 impl Buffer {
-    fn new(device: &Arc<VulkanDevice>, words: &[u32]) -> Self {
+    fn new(device: &Arc<VulkanDevice>, words: &[u32]) -> Result<Self, vk::Result> {
         let vulkan = device.device();
         let flags = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
         // SAFETY: the handles are made here, the memory is of a type that the buffer takes, and as
@@ -49,7 +62,7 @@ impl Buffer {
             let create = vk::BufferCreateInfo::default()
                 .size(size_of_val(words) as u64)
                 .usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-            let raw = vulkan.create_buffer(&create, None).unwrap();
+            let raw = vulkan.create_buffer(&create, None)?;
             let needs = vulkan.get_buffer_memory_requirements(raw);
             let types =
                 device.instance().get_physical_device_memory_properties(device.physical_device());
@@ -58,32 +71,31 @@ impl Buffer {
                     needs.memory_type_bits & (1 << index) != 0
                         && types.memory_types[*index as usize].property_flags.contains(flags)
                 })
-                .unwrap();
+                .ok_or(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY)?;
             let allocate = vk::MemoryAllocateInfo::default()
                 .allocation_size(needs.size)
                 .memory_type_index(index);
-            let memory = vulkan.allocate_memory(&allocate, None).unwrap();
-            vulkan.bind_buffer_memory(raw, memory, 0).unwrap();
+            let memory = vulkan.allocate_memory(&allocate, None)?;
+            vulkan.bind_buffer_memory(raw, memory, 0)?;
             let start =
-                vulkan.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()).unwrap();
+                vulkan.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())?;
             start.cast::<u32>().copy_from_nonoverlapping(words.as_ptr(), words.len());
             vulkan.unmap_memory(memory);
-            Self { device: Arc::clone(device), raw, memory, length: words.len() }
+            Ok(Self { device: Arc::clone(device), raw, memory, length: words.len() })
         }
     }
 
-    fn words(&self) -> Vec<u32> {
+    fn words(&self) -> Result<Vec<u32>, vk::Result> {
         let vulkan = self.device.device();
         let mut words = vec![0; self.length];
         // SAFETY: no work is running, and what is mapped is as long as the list.
         unsafe {
-            let start = vulkan
-                .map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())
-                .unwrap();
+            let start =
+                vulkan.map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())?;
             start.cast::<u32>().copy_to_nonoverlapping(words.as_mut_ptr(), self.length);
             vulkan.unmap_memory(self.memory);
         }
-        words
+        Ok(words)
     }
 }
 
@@ -107,7 +119,12 @@ struct Work {
 }
 
 impl Work {
-    fn new(module: &VulkanModule, buffers: &[Buffer], push: &[u8], groups: u32) -> Self {
+    fn new(
+        module: &VulkanModule,
+        buffers: &[Buffer],
+        push: &[u8],
+        groups: u32,
+    ) -> Result<Self, vk::Result> {
         let device = module.device();
         let vulkan = device.device();
         // SAFETY: the handles are made here or live in the module; set 0 takes as many storage
@@ -117,11 +134,11 @@ impl Work {
                 .ty(vk::DescriptorType::STORAGE_BUFFER)
                 .descriptor_count(buffers.len() as u32)];
             let create = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-            let descriptors = vulkan.create_descriptor_pool(&create, None).unwrap();
+            let descriptors = vulkan.create_descriptor_pool(&create, None)?;
             let allocate = vk::DescriptorSetAllocateInfo::default()
                 .descriptor_pool(descriptors)
                 .set_layouts(&module.set_layouts()[..1]);
-            let set = vulkan.allocate_descriptor_sets(&allocate).unwrap()[0];
+            let set = vulkan.allocate_descriptor_sets(&allocate)?[0];
             for (buffer, binding) in buffers.iter().zip(module.bindings()) {
                 let info =
                     [vk::DescriptorBufferInfo::default().buffer(buffer.raw).range(vk::WHOLE_SIZE)];
@@ -134,12 +151,12 @@ impl Work {
             }
             let create =
                 vk::CommandPoolCreateInfo::default().queue_family_index(device.queue_family());
-            let commands = vulkan.create_command_pool(&create, None).unwrap();
+            let commands = vulkan.create_command_pool(&create, None)?;
             let allocate = vk::CommandBufferAllocateInfo::default()
                 .command_pool(commands)
                 .command_buffer_count(1);
-            let recorded = vulkan.allocate_command_buffers(&allocate).unwrap()[0];
-            vulkan.begin_command_buffer(recorded, &vk::CommandBufferBeginInfo::default()).unwrap();
+            let recorded = vulkan.allocate_command_buffers(&allocate)?[0];
+            vulkan.begin_command_buffer(recorded, &vk::CommandBufferBeginInfo::default())?;
             let point = vk::PipelineBindPoint::COMPUTE;
             vulkan.cmd_bind_pipeline(recorded, point, module.pipeline());
             vulkan.cmd_bind_descriptor_sets(recorded, point, module.layout(), 0, &[set], &[]);
@@ -160,20 +177,20 @@ impl Work {
                 &[],
                 &[],
             );
-            vulkan.end_command_buffer(recorded).unwrap();
-            let fence = vulkan.create_fence(&vk::FenceCreateInfo::default(), None).unwrap();
-            Self { device: Arc::clone(device), descriptors, commands, recorded, fence }
+            vulkan.end_command_buffer(recorded)?;
+            let fence = vulkan.create_fence(&vk::FenceCreateInfo::default(), None)?;
+            Ok(Self { device: Arc::clone(device), descriptors, commands, recorded, fence })
         }
     }
 
-    fn run(&self) {
+    fn run(&self) -> Result<(), vk::Result> {
         let vulkan = self.device.device();
         let recorded = [self.recorded];
         let submit = vk::SubmitInfo::default().command_buffers(&recorded);
         // SAFETY: the commands are recorded, and the queue is locked while it is used.
         unsafe {
-            vulkan.queue_submit(*self.device.queue(), &[submit], self.fence).unwrap();
-            vulkan.wait_for_fences(&[self.fence], true, u64::MAX).unwrap();
+            vulkan.queue_submit(*self.device.queue(), &[submit], self.fence)?;
+            vulkan.wait_for_fences(&[self.fence], true, u64::MAX)
         }
     }
 }

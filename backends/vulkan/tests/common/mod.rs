@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+pub(crate) mod assembler;
 pub(crate) mod launch;
 
 use std::env;
@@ -11,8 +12,6 @@ use std::process::{Command, Output};
 use grainstore::DeviceId;
 use grainstore_runtime::{Backend, BackendError, KernelSpec, KernelSpecBuilder, Language};
 use grainstore_vulkan::VulkanBackend;
-
-pub(crate) use launch::{check_saxpy, launch};
 
 /// `y = a x + y`: two buffers, and `a` and the length among the push constants.
 pub(crate) const SAXPY: &str = "\
@@ -31,6 +30,15 @@ fn saxpy(@builtin(global_invocation_id) id: vec3<u32>) {
 
 pub(crate) fn wgsl(source: &str) -> KernelSpecBuilder {
     KernelSpec::builder("saxpy", Language::Wgsl).source(source)
+}
+
+pub(crate) fn glsl(source: &str) -> KernelSpecBuilder {
+    KernelSpec::builder("saxpy", Language::Glsl).source(source)
+}
+
+pub(crate) fn spirv(words: &[u32]) -> KernelSpecBuilder {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    KernelSpec::builder("saxpy", Language::SpirV).source(bytes)
 }
 
 pub(crate) fn saxpy() -> KernelSpec {
