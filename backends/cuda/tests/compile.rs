@@ -231,7 +231,7 @@ fn an_empty_result_is_an_error() {
         }
         let cuda = builder.build();
         if let Err(missing) = cuda.toolchain(&hopper()) {
-            return common::not_run("an_empty_result_is_an_error", &missing.to_string());
+            return common::not_run("an_empty_result_is_an_error", "nvrtc", &missing.to_string());
         }
         let error = log(&cuda, spec(SAXPY).option("-dlto"));
         assert!(error.contains("no code for sm_90"), "{error}");
@@ -285,7 +285,11 @@ fn the_toolchain_tells_compilers_apart() {
                 seen.push(text);
             }
             Err(missing) => {
-                common::not_run("the_toolchain_tells_compilers_apart", &missing.to_string());
+                common::not_run(
+                    "the_toolchain_tells_compilers_apart",
+                    "nvrtc",
+                    &missing.to_string(),
+                );
             }
         }
     }

@@ -110,10 +110,10 @@ fn cuda_cpp_is_compiled_loaded_and_launched() {
         let cuda = fake.backend();
         if let Err(missing) = cuda.toolchain(&common::hopper()) {
             // What is ready-made would run without it.
-            return common::not_run(test, &missing.to_string());
+            return common::not_run(test, "nvrtc", &missing.to_string());
         }
         if cuda.toolchain(&common::hopper()).unwrap().as_str().starts_with("no nvrtc") {
-            return common::not_run(test, "there is no NVRTC");
+            return common::not_run(test, "nvrtc", "there is no NVRTC");
         }
         let source = "extern \"C\" __global__ void add_3(const int *in, int *out) \
                       { out[blockIdx.x] = in[blockIdx.x] + 3; }";

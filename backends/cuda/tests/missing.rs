@@ -81,7 +81,7 @@ fn the_toolkits_folder_is_looked_into() {
         return;
     }
     let Some(Some(library)) = common::nvrtcs().into_iter().next() else {
-        return common::not_run(test, "GRAINSTORE_TEST_NVRTC names no NVRTC");
+        return common::not_run(test, "nvrtc", "GRAINSTORE_TEST_NVRTC names no NVRTC");
     };
     let folder = tempfile::tempdir().unwrap();
     for file in fs::read_dir(folder_of(library)).unwrap() {
@@ -103,7 +103,7 @@ fn builtins_that_are_not_beside_it_are_named() {
     let test = "builtins_that_are_not_beside_it_are_named";
     for library in common::nvrtcs() {
         let Some(library) = library else {
-            return common::not_run(test, "GRAINSTORE_TEST_NVRTC names no NVRTC");
+            return common::not_run(test, "nvrtc", "GRAINSTORE_TEST_NVRTC names no NVRTC");
         };
         let folder = tempfile::tempdir().unwrap();
         for file in fs::read_dir(folder_of(library)).unwrap() {

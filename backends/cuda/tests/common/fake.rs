@@ -3,7 +3,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use grainstore::{DeviceId, Family};
@@ -38,6 +38,10 @@ impl Fake {
             .map_err(|error| format!("the fake driver needs the C compiler `cc`: {error}"))?;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Ok(Self { driver: Driver::open(&path), path, _folder: folder })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A backend on this driver, with the first NVRTC that the tests have.
@@ -89,6 +93,12 @@ impl Fake {
         unsafe { none() };
     }
 
+    /// From here on what is done wrong ends the process.
+    pub(crate) fn be_strict(&self) {
+        let strict: unsafe extern "C" fn() = self.driver.get("fake_be_strict");
+        unsafe { strict() };
+    }
+
     pub(crate) fn application_context(&self, device: i32) -> *mut c_void {
         let make: unsafe extern "C" fn(c_int) -> *mut c_void =
             self.driver.get("fake_application_context");
@@ -108,6 +118,6 @@ pub(crate) fn on_fake(test: &str, body: impl FnOnce(&Fake)) {
             body(&fake);
             assert_eq!(fake.counts().2, 0, "mistakes; see standard error");
         }
-        Err(reason) => super::not_run(test, &reason),
+        Err(reason) => super::not_run(test, "cc", &reason),
     }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod driver;
 pub(crate) mod fake;
+pub(crate) mod subject;
 
 use std::env;
 use std::io::Write;
@@ -52,22 +53,25 @@ pub(crate) fn compiler(nvrtc: Option<PathBuf>) -> CudaBackend {
 }
 
 /// Runs the body with each NVRTC that is here. Without one the body does not run, and says so;
-/// where `GRAINSTORE_REQUIRE` names `cuda`, that fails the test.
+/// where `GRAINSTORE_REQUIRE` names `nvrtc`, that fails the test.
 pub(crate) fn on_nvrtc(test: &str, body: impl Fn(&CudaBackend)) {
     for nvrtc in nvrtcs() {
         let backend = compiler(nvrtc);
         match backend.toolchain(&hopper()) {
             Ok(_) => body(&backend),
-            Err(missing @ BackendError::Missing { .. }) => not_run(test, &missing.to_string()),
+            Err(missing @ BackendError::Missing { .. }) => {
+                not_run(test, "nvrtc", &missing.to_string())
+            }
             Err(other) => panic!("{other}"),
         }
     }
 }
 
-/// Says that a test did not run, and why; or fails it, where it had to run.
-pub(crate) fn not_run(test: &str, reason: &str) {
+/// Says that a test did not run, and why; or fails it, where it had to run. What is missing is a
+/// compiler, `nvrtc` or `cc`: no test outside the battery needs a GPU, whose name would be `cuda`.
+pub(crate) fn not_run(test: &str, missing: &str, reason: &str) {
     let required = env::var("GRAINSTORE_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|name| name.trim() == "cuda"), "{test}: {reason}");
+    assert!(!required.split(',').any(|name| name.trim() == missing), "{test}: {reason}");
     say(&format!("not run: {test}: {reason}"));
 }
 

@@ -49,6 +49,7 @@ struct function {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int initialized;
 static int no_device;
+static int strict;
 static struct context *primary[DEVICES];
 static int retained[DEVICES];
 static int contexts, modules, mistakes, calls;
@@ -65,6 +66,7 @@ static struct context *current(void) {
 
 static void mistake(const char *what) {
     fprintf(stderr, "the fake driver: %s\n", what);
+    if (strict) abort();
     ++mistakes;
 }
 
@@ -117,6 +119,9 @@ void fake_lose(int device) {
 }
 
 void fake_have_no_device(void) { no_device = 1; }
+
+// From here on a mistake ends the process.
+void fake_be_strict(void) { strict = 1; }
 
 // A context of the application's own, current on this thread.
 void *fake_application_context(int device) {
