@@ -11,10 +11,15 @@ use crate::{Subject, Verdict};
 const REQUIRE: &str = "GRAINSTORE_REQUIRE";
 
 pub(crate) fn verdict<S: Subject>(subject: &S, check: &Entry<S>) -> Verdict {
-    match contained(|| (check.run)(subject)) {
+    settle(subject.name(), contained(|| (check.run)(subject)))
+}
+
+/// What a check of this subject amounts to.
+pub(crate) fn settle(subject: &str, outcome: Check) -> Verdict {
+    match outcome {
         Ok(()) => Verdict::Passed,
         Err(Trouble::Cannot(reason)) => Verdict::NotRun(reason),
-        Err(Trouble::Absent(reason)) if is_required(subject.name()) => {
+        Err(Trouble::Absent(reason)) if is_required(subject) => {
             Verdict::Failed(format!("{REQUIRE} says that it must run, but: {reason}"))
         }
         Err(Trouble::Absent(reason)) => Verdict::NotRun(reason),

@@ -43,6 +43,12 @@
 //!   in any order, a process ends with status 0.
 //! - **A missing library** is an error that names it.
 //!
+//! # The soak
+//! With the variable `GRAINSTORE_SOAK_SECONDS` set, [`main`] goes on for that long instead: launches
+//! whose every number is checked, while everything under them is cleared, evicted, destroyed and made
+//! again. `GRAINSTORE_SOAK_SEED` chooses what its threads do. Ctrl-C ends it early, with its figures.
+//! [`soak`](fn@soak) gives them as values.
+//!
 //! # What is not run
 //! A check that needs what a backend can't do, or a driver that is not here, passes, and says so on
 //! standard error: `not run: NAME: REASON`. Where the variable `GRAINSTORE_REQUIRE` (names of
@@ -59,6 +65,7 @@ mod checks;
 mod gate;
 mod memory;
 mod report;
+mod soak;
 mod stage;
 mod subject;
 mod trouble;
@@ -71,6 +78,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 pub use report::{Checked, Report, Verdict};
+pub use soak::{Tally, soak};
 pub use subject::{BoxError, Cannot, Subject};
 
 /// The `main` of a test target with `harness = false`: each check is a test. It takes the arguments
@@ -81,6 +89,9 @@ pub use subject::{BoxError, Cannot, Subject};
 pub fn main<S: Subject>(subject: S) -> ExitCode {
     if let Some(code) = again::serve(&subject) {
         return code;
+    }
+    if let Some(length) = soak::asked_for() {
+        return soak::serve(subject, length);
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(1);

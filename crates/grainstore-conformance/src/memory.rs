@@ -30,6 +30,10 @@ impl Memory {
         self.lock().kept.insert(name(key), artifact);
     }
 
+    pub(crate) fn forget_all(&self) {
+        self.lock().kept.clear();
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lock().kept.len()
     }
