@@ -108,7 +108,9 @@
 //!   compiler makes of a known size, and it is in the key.
 //!
 //! PoCL also unpacks binaries into its cache folder (`POCL_CACHE_DIR`) when it loads them, and waits
-//! for the disk: a folder in memory makes loading several times as fast.
+//! for the disk: a folder in memory makes loading several times as fast. Leave that cache on. With
+//! `POCL_KERNEL_CACHE=0`, PoCL 3.1 deletes what it unpacked as soon as one program of that binary is
+//! released, and ends the process if another one is being loaded from it just then.
 
 mod backend;
 mod compile;

@@ -88,17 +88,21 @@ impl Subject for OpenCl {
     }
 }
 
+/// Set in this process and those that the battery starts.
+const PREPARED: &str = "GRAINSTORE_TEST_PREPARED";
+
 fn main() -> ExitCode {
-    // PoCL's own cache would be tested instead, and the user's be filled. It reads its variables
-    // when it is loaded; the processes that the battery starts inherit them.
-    if env::var_os("POCL_KERNEL_CACHE").is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        // SAFETY: this process has one thread so far.
-        unsafe {
-            env::set_var("POCL_KERNEL_CACHE", "0");
-            env::set_var("POCL_CACHE_DIR", folder.path());
-        }
+    if env::var_os(PREPARED).is_some() {
         return grainstore_conformance::main(OpenCl);
+    }
+    // PoCL's cache in a folder of our own. It is not off: then PoCL deletes what it unpacked of a
+    // binary with the first program that was loaded from it, also while another one is in use.
+    let folder = tempfile::tempdir().unwrap();
+    // SAFETY: this process has one thread so far.
+    unsafe {
+        env::set_var(PREPARED, "1");
+        env::set_var("POCL_KERNEL_CACHE", "1");
+        env::set_var("POCL_CACHE_DIR", folder.path());
     }
     grainstore_conformance::main(OpenCl)
 }
