@@ -32,6 +32,8 @@ where
 /// Where the value was, and which build it was of.
 struct Known<V> {
     grain: NonNull<Grain<V>>,
+    /// The grain's index, at hand.
+    index: u32,
     serial: u64,
 }
 
@@ -128,13 +130,13 @@ where
     #[inline(always)]
     fn hit(&self) -> Result<Pinned<V>, Mark> {
         let Some(known) = &self.known else { return Err(Mark::NOTHING) };
-        let Some(reader) = local::recent(self.id) else { return Err(Mark::NOTHING) };
         // SAFETY: the grain lies in the arena of the cache, of which this slot is a handle.
         let grain = unsafe { known.grain.as_ref() };
-        let index = grain.index;
-        let mark = reader.announce(index, &grain.state)?;
+        let Some(slot) = local::recent(self.id) else { return Err(Mark::NOTHING) };
+        let mark = slot.announce(known.index, &grain.state)?;
         // A serial number is never used twice, and cannot change while the entry is pinned.
-        if grain.serial() == known.serial && reader.note_at_once(index, self.cache.core().clock()) {
+        let same = grain.serial() == known.serial;
+        if same && mark.note_at_once(known.index, self.cache.core().clock()) {
             return Ok(Pinned::new(grain, mark));
         }
         Err(mark)
@@ -144,7 +146,7 @@ where
     fn remember(&mut self, found: Option<&Pinned<V>>) {
         self.known = found.map(|pin| {
             let grain = pin.grain();
-            Known { grain: NonNull::from(grain), serial: grain.serial() }
+            Known { grain: NonNull::from(grain), index: grain.index, serial: grain.serial() }
         });
     }
 }

@@ -113,17 +113,17 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         key: &K,
         devices: &DeviceSet,
     ) -> Result<Pinned<V>, Mark> {
-        let Some(reader) = local::recent(self.id) else { return Err(Mark::NOTHING) };
+        let Some(slot) = local::recent(self.id) else { return Err(Mark::NOTHING) };
         // The first entry of this hash's tag, as far as can be seen: nearly always of this hash.
         let Some(index) = self.index.probe(hash, Some) else { return Err(Mark::NOTHING) };
         let entry = self.entry(index);
         // A pin from here on, since the key's own comparison may panic.
-        let pin = Pinned::new(&entry.grain, reader.announce(index, &entry.grain.state)?);
+        let pin = Pinned::new(&entry.grain, slot.announce(index, &entry.grain.state)?);
         // SAFETY: the entry is pinned.
         let identity = unsafe { entry.identity() };
         if identity.key == *key
             && identity.devices == *devices
-            && reader.note_at_once(index, &self.clock)
+            && slot.note_at_once(index, &self.clock)
         {
             Ok(pin)
         } else {
@@ -164,7 +164,10 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         reader: Option<&'static Reader>,
     ) -> Option<Pinned<V>> {
         match reader.and_then(|reader| reader.pin(grain.index, &grain.state)) {
-            Some(mark) => Some(Pinned::new(grain, mark)),
+            Some(mark) => {
+                local::set_recent(self.id, mark);
+                Some(Pinned::new(grain, mark))
+            }
             None => pin_counted(grain),
         }
     }

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //!  63..61 phase   VACANT -> BUILDING -> RESIDENT -> RETIRED -> RELEASING -> VACANT
-//!  60     HOLD    somebody decides about this entry; only the holder may start its release
-//!  59     CLAIM   the holder means to evict it; a pin takes this bit away, and so wins
+//!  60     CLAIM   its holder means to evict it; a pin takes this bit away, and so wins
+//!  59     HOLD    somebody decides about this entry; only the holder may start its release
 //!  58     PARKED  found pinned by a search for a victim and taken out of the order of use;
 //!                 the last unpin puts it back
 //!  57..0  pins
@@ -25,8 +25,9 @@ const RELEASING: u64 = 4 << 61;
 /// As RETIRED, but the value is to be forgotten at its last unpin, and its place is free already.
 const ABANDONED: u64 = 5 << 61;
 
-const HOLD: u64 = 1 << 60;
-const CLAIM: u64 = 1 << 59;
+/// Beside the phase, so that a hit looks at both by one comparison.
+const CLAIM: u64 = 1 << 60;
+const HOLD: u64 = 1 << 59;
 const PARKED: u64 = 1 << 58;
 /// So many that no program can take them all, not even by forgetting pins in a loop.
 const PINS: u64 = PARKED - 1;

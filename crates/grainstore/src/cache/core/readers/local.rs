@@ -2,17 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{Reader, Watcher};
+use super::{Mark, Reader, Watcher};
 use crate::sync::{Weak, per_thread};
 
 /// How many caches a thread can go between without a search.
 const WAYS: usize = 4;
 
 per_thread! {
-    /// The readers used last, by the lowest bits of their cache's id. Without a destructor, so that
-    /// a look at it is one load.
-    static RECENT: [Cell<(u64, Option<&'static Reader>)>; WAYS] =
-        [const { Cell::new((0, None)) }; WAYS];
+    /// The slots used last, by the lowest bits of their cache's id. Without a destructor, so that a
+    /// look at it is one load.
+    static RECENT: [Cell<(u64, Mark)>; WAYS] = [const { Cell::new((0, Mark::NOTHING)) }; WAYS];
     static ALL: RefCell<Readers> = RefCell::new(Readers(Vec::new()));
 }
 
@@ -23,7 +22,7 @@ impl Drop for Readers {
     /// The thread ends: its readers go back to the caches that are still there.
     fn drop(&mut self) {
         // Gone already in a model.
-        let _ = RECENT.try_with(|recent| recent.iter().for_each(|way| way.set((0, None))));
+        let _ = RECENT.try_with(|recent| recent.iter().for_each(|way| way.set((0, Mark::NOTHING))));
         for (cache, reader) in self.0.drain(..) {
             let watcher = {
                 let watcher = reader.own.watcher.lock();
@@ -36,11 +35,17 @@ impl Drop for Readers {
     }
 }
 
-/// This thread's reader for the cache, if it was used of late.
-#[inline]
-pub(crate) fn recent(cache: u64) -> Option<&'static Reader> {
-    let (id, reader) = RECENT.with(|recent| recent[cache as usize % WAYS].get());
-    if id == cache { reader } else { None }
+/// The slot that this thread used last for the cache, if that was of late: a good place for its next
+/// pin.
+#[inline(always)]
+pub(crate) fn recent(cache: u64) -> Option<Mark> {
+    let (id, slot) = RECENT.with(|recent| recent[cache as usize % WAYS].get());
+    if id == cache { Some(slot) } else { None }
+}
+
+/// From now on this is the slot that the thread used last for the cache.
+pub(crate) fn set_recent(cache: u64, slot: Mark) {
+    RECENT.with(|recent| recent[cache as usize % WAYS].set((cache, slot)));
 }
 
 /// This thread's reader for the cache; a new one from `take` if it has none. None while the thread
@@ -63,7 +68,7 @@ pub(crate) fn reader(
         });
         reader
     });
-    RECENT.with(|recent| recent[cache as usize % WAYS].set((cache, Some(reader))));
+    set_recent(cache, Mark::new(reader, 0));
     Some(reader)
 }
 

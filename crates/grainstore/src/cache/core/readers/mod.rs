@@ -29,18 +29,16 @@ use crate::sync::{
     Arc, AtomicU32, AtomicU64, Mutex, Ordering, UnsafeCell, Weak, agree, fence, process_wide,
 };
 
-/// The words of a reader's first line: the slots, and behind them two others. A power of two, so that
+/// The words of a reader's first line: the slots, and behind them one other. A power of two, so that
 /// any slot's number can be kept within its bounds by a mask.
 const WORDS: usize = if cfg!(loom) { 4 } else { 16 };
 type Line = [AtomicU32; WORDS];
 
 /// Pins that one thread can hold without counting.
-pub(crate) const SLOTS: usize = WORDS - 2;
+pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { WORDS - 1 };
 
 /// The line's word with a bit for each slot whose pin somebody waits for.
-const WATCHED: usize = SLOTS;
-/// Where the owner looks first for a free slot.
-const HINT: usize = SLOTS + 1;
+const WATCHED: usize = WORDS - 1;
 
 /// A reader that has stamps has so many at least.
 const FEWEST_STAMPS: usize = if cfg!(loom) { 2 } else { 16 };
@@ -145,28 +143,9 @@ impl Reader {
 
     /// Pins an entry that is resident and not claimed, in a free slot. By the owning thread.
     pub(crate) fn pin(&'static self, entry: u32, state: &State) -> Option<Mark> {
-        let slot = self.free_slot()?;
-        self.line[HINT].store(slot as u32, Ordering::Relaxed);
-        let announced = self.announce(entry, state);
+        let slot = (0..SLOTS).find(|&slot| self.is_free(slot))?;
+        let announced = Mark::new(self, slot).announce(entry, state);
         announced.map_err(Mark::give_up).ok()
-    }
-
-    /// The same in the slot that was used last, if it is free. Otherwise what the caller has to
-    /// [give up](Mark::give_up): an announcement that does not stand, or nothing.
-    #[inline(always)]
-    pub(crate) fn announce(&'static self, entry: u32, state: &State) -> Result<Mark, Mark> {
-        let slot = self.line[HINT].load(Ordering::Relaxed) as usize & (WORDS - 1);
-        if !self.is_free(slot) {
-            return Err(Mark::NOTHING);
-        }
-        self.line[slot].swap(entry + 1, Ordering::SeqCst);
-        agree();
-        let mark = Mark::new(self, slot);
-        if state.allows_announced_pin() { Ok(mark) } else { Err(mark) }
-    }
-
-    fn free_slot(&self) -> Option<usize> {
-        (0..SLOTS).find(|&slot| self.is_free(slot))
     }
 
     /// A slot may be taken while it is still watched on behalf of an entry that it no longer pins.
@@ -175,18 +154,11 @@ impl Reader {
         self.line[slot].load(Ordering::Acquire) == 0
     }
 
-    /// Ends a pin. By any thread.
-    #[inline]
-    fn unpin(&'static self, slot: usize) {
-        light(&self.line[slot & (WORDS - 1)]);
-        if self.line[WATCHED].load(Ordering::SeqCst) & (FENCED | 1 << slot) != 0 {
-            self.end_watched(slot);
-        }
-    }
-
     #[cold]
     fn end_watched(&'static self, slot: usize) {
-        fence(Ordering::SeqCst);
+        if self.line[WATCHED].load(Ordering::SeqCst) & FENCED != 0 {
+            fence(Ordering::SeqCst);
+        }
         if self.line[WATCHED].load(Ordering::SeqCst) & (1 << slot) != 0 {
             self.tell_watcher(slot);
         }
@@ -302,26 +274,78 @@ impl Reader {
     }
 }
 
-/// Where a pin is kept: in a reader's slot, or counted in the state word.
+/// Where a pin is kept: in a reader's slot, or counted in the state word. Or where a thread's next pin
+/// may be kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark(*const Reader);
 
-/// The bits of a reader's address that its alignment leaves for the slot.
+/// The bits of a reader's address that its alignment leaves for the slot. It is multiplied by the
+/// size of a slot, so that the sum is the slot's own address: a reader begins with its line.
 const SLOT_BITS: usize = 63;
+const SLOT_SIZE: usize = size_of::<u32>();
+const _: () =
+    assert!(std::mem::offset_of!(Reader, line) == 0 && WORDS * SLOT_SIZE <= SLOT_BITS + 1);
 
 impl Mark {
     /// A pin that the state word counts.
     pub(crate) const COUNTED: Self = Self(std::ptr::null());
 
-    /// No pin at all, to be given up.
+    /// No pin at all, to be given up; or no slot, in which nothing can be announced.
     pub(crate) const NOTHING: Self = Self(std::ptr::null());
 
-    fn new(reader: &'static Reader, slot: usize) -> Self {
-        Self(std::ptr::from_ref(reader).map_addr(|address| address | slot))
+    /// A slot of a reader.
+    pub(super) fn new(reader: &'static Reader, slot: usize) -> Self {
+        Self(std::ptr::from_ref(reader).map_addr(|address| address | (slot * SLOT_SIZE)))
     }
 
     pub(crate) fn is_counted(self) -> bool {
         self.0.is_null()
+    }
+
+    /// The reader whose slot this is, if it is one's.
+    #[inline(always)]
+    pub(crate) fn reader(self) -> Option<&'static Reader> {
+        // SAFETY: the pointer is null, or was made from a `&'static Reader`, whose alignment leaves
+        // the bits of the slot free.
+        unsafe { self.0.map_addr(|address| address & !SLOT_BITS).as_ref() }
+    }
+
+    #[inline(always)]
+    fn slot(self) -> usize {
+        (self.0.addr() & SLOT_BITS) / SLOT_SIZE
+    }
+
+    /// The slot itself, of that reader.
+    #[inline(always)]
+    fn word(self, reader: &'static Reader) -> &'static AtomicU32 {
+        if size_of::<AtomicU32>() != SLOT_SIZE {
+            // A model's atomics are larger.
+            return &reader.line[self.slot() & (WORDS - 1)];
+        }
+        // SAFETY: the pointer was made from a reference to the whole reader, and its address is that
+        // of the slot.
+        unsafe { &*self.0.cast() }
+    }
+
+    /// Pins an entry that is resident and not claimed, in this slot, if it is free. Otherwise what
+    /// the caller has to [give up](Self::give_up): an announcement that does not stand, or nothing.
+    /// By the thread that owns the reader.
+    #[inline(always)]
+    pub(crate) fn announce(self, entry: u32, state: &State) -> Result<Self, Self> {
+        let Some(reader) = self.reader() else { return Err(Self::NOTHING) };
+        let slot = self.word(reader);
+        if slot.load(Ordering::Acquire) != 0 {
+            return Err(Self::NOTHING);
+        }
+        slot.swap(entry + 1, Ordering::SeqCst);
+        agree();
+        if state.allows_announced_pin() { Ok(self) } else { Err(self) }
+    }
+
+    /// As [`Reader::note_at_once`], by the reader whose slot this is.
+    #[inline(always)]
+    pub(crate) fn note_at_once(self, entry: u32, clock: &AtomicU64) -> bool {
+        self.reader().is_some_and(|reader| reader.note_at_once(entry, clock))
     }
 
     /// Ends a pin in a slot that came to nothing, if there is one.
@@ -329,17 +353,15 @@ impl Mark {
         self.unpin();
     }
 
-    /// Ends the pin if it is in a slot. False if it is counted.
+    /// Ends the pin if it is in a slot. False if it is counted. By any thread.
     #[inline]
     pub(crate) fn unpin(self) -> bool {
-        if self.0.is_null() {
-            return false;
+        let Some(reader) = self.reader() else { return false };
+        light(self.word(reader));
+        // Whether this very slot is watched is looked at out of the way.
+        if reader.line[WATCHED].load(Ordering::SeqCst) != 0 {
+            reader.end_watched(self.slot());
         }
-        let slot = self.0.addr() & SLOT_BITS;
-        // SAFETY: the pointer was made from a `&'static Reader`, whose alignment leaves the bits of
-        // the slot free.
-        let reader = unsafe { &*self.0.map_addr(|address| address & !SLOT_BITS) };
-        reader.unpin(slot);
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use super::barrier::heavy;
 use super::local::{self, as_watcher};
-use super::{Reader, Watcher};
+use super::{Mark, Reader, Watcher};
 use crate::cache::core::ledger::Ledger;
 use crate::cache::core::{Core, Key};
 use crate::sync::{Arc, agree};
@@ -11,7 +11,9 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// This thread's reader of this cache; none while the thread ends.
     #[inline]
     pub(crate) fn reader(&self) -> Option<&'static Reader> {
-        local::recent(self.id).or_else(|| local::reader(self.id, || self.take_reader()))
+        local::recent(self.id)
+            .and_then(Mark::reader)
+            .or_else(|| local::reader(self.id, || self.take_reader()))
     }
 
     fn take_reader(&self) -> &'static Reader {
