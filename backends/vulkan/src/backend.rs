@@ -124,7 +124,8 @@ impl VulkanBackend {
         cached: &[u8],
     ) -> Result<(VulkanModule, Option<Vec<u8>>), BackendError> {
         let logical = self.logical(device)?;
-        let Made { pipeline, cache_data } = Pipeline::new(&logical, spec.name(), compiled, cached)?;
+        let Made { pipeline, cache_data } =
+            Pipeline::make(&logical, spec.name(), compiled, cached)?;
         Ok((VulkanModule::new(pipeline, compiled.interface.clone()), cache_data))
     }
 }

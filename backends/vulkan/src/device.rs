@@ -49,7 +49,7 @@ pub(crate) struct Device {
 /// Where the native device comes from.
 pub(crate) enum Place {
     /// To be made.
-    Own(Own),
+    Own(Box<Own>),
     /// Made by the user.
     Existing(Arc<VulkanDevice>),
 }
@@ -165,7 +165,7 @@ pub(crate) fn find(instance: &Arc<Instance>) -> Result<Vec<Device>, BackendError
             features: features.clone(),
             abilities,
         };
-        Device::new(&facts, version, &features, index, Place::Own(own))
+        Device::new(&facts, version, &features, index, Place::Own(Box::new(own)))
     });
     Ok(devices.collect())
 }

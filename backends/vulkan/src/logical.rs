@@ -26,6 +26,8 @@ pub struct VulkanDevice {
     queue: vk::Queue,
     queue_lock: Arc<Mutex<()>>,
     limits: vk::PhysicalDeviceLimits,
+    /// Whether the driver can be asked where a pipeline's code came from.
+    feedback: bool,
     /// What kernels may need; not known for a device of the user's.
     abilities: Option<Vec<&'static str>>,
     live: Arc<AtomicUsize>,
@@ -75,6 +77,7 @@ impl VulkanDevice {
             queue,
             queue_lock: Arc::default(),
             limits: own.limits,
+            feedback: own.version >= vk::API_VERSION_1_3,
             abilities: Some(own.abilities.clone()),
             live: Arc::clone(live),
             owned: true,
@@ -97,6 +100,8 @@ impl VulkanDevice {
             queue: given.queue,
             queue_lock: Arc::clone(&given.queue_lock),
             limits,
+            // For this, the version that the user's instance was made for would have to be known.
+            feedback: false,
             abilities: None,
             live: Arc::clone(live),
             owned: false,
@@ -138,7 +143,6 @@ impl VulkanDevice {
     }
 
     /// The device's limits.
-    #[must_use]
     pub fn limits(&self) -> &vk::PhysicalDeviceLimits {
         &self.limits
     }
@@ -146,6 +150,11 @@ impl VulkanDevice {
     /// What kernels may need, where it is known.
     pub(crate) fn abilities(&self) -> Option<&[&'static str]> {
         self.abilities.as_deref()
+    }
+
+    /// Whether the driver can be asked where a pipeline's code came from.
+    pub(crate) fn gives_feedback(&self) -> bool {
+        self.feedback
     }
 
     /// Counts native handles that were made, or given back.

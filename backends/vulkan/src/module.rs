@@ -54,6 +54,13 @@ impl VulkanModule {
         self.pipeline.shader
     }
 
+    /// Whether the driver found the pipeline's code in the artifact's data and compiled nothing.
+    /// None where it does not say, and for a device of the user's own.
+    #[must_use]
+    pub fn from_cache(&self) -> Option<bool> {
+        self.pipeline.from_cache
+    }
+
     /// The entry point.
     #[must_use]
     pub fn entry(&self) -> &str {

@@ -7,7 +7,6 @@ use grainstore_runtime::{BackendError, KernelSpec, Language};
 
 /// How the source is translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(any(feature = "wgsl", feature = "glsl")), expect(dead_code, reason = "for naga"))]
 pub(crate) struct Options {
     /// Indices stay in their bounds, loops come to an end as far as the driver's compiler is told,
     /// and division by zero has a result: what WGSL promises.

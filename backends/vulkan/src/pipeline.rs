@@ -15,6 +15,10 @@ use crate::logical::VulkanDevice;
 use crate::spirv::{Binding, Interface, Specialized};
 use crate::status::{failed, name};
 
+/// What a driver says of a pipeline that it did not have to compile.
+const HIT: vk::PipelineCreationFeedbackFlags =
+    vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT;
+
 /// The native objects of a module. A handle that is null was not made yet, or is gone.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
@@ -25,13 +29,15 @@ pub(crate) struct Pipeline {
     pub(crate) raw: vk::Pipeline,
     /// Only while the pipeline is made.
     cache: vk::PipelineCache,
+    /// Whether its code was in the data of the cache, where the driver says so.
+    pub(crate) from_cache: Option<bool>,
     /// How many handles there are.
     handles: usize,
 }
 
 impl Pipeline {
     /// Makes all of it. `cached` is what [`cache_data`](Made::cache_data) was before, or empty.
-    pub(crate) fn new(
+    pub(crate) fn make(
         device: &Arc<VulkanDevice>,
         kernel: &str,
         compiled: &Compiled,
@@ -45,6 +51,7 @@ impl Pipeline {
             layout: vk::PipelineLayout::null(),
             raw: vk::Pipeline::null(),
             cache: vk::PipelineCache::null(),
+            from_cache: None,
             handles: 0,
         };
         pipeline.make_shader(&compiled.words)?;
@@ -133,15 +140,23 @@ impl Pipeline {
             .module(self.shader)
             .name(&entry)
             .specialization_info(&constants);
-        let create = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout)];
+        let mut feedback = vk::PipelineCreationFeedback::default();
+        let mut ask = vk::PipelineCreationFeedbackCreateInfo::default()
+            .pipeline_creation_feedback(&mut feedback);
+        let mut create = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout);
+        if self.device.gives_feedback() {
+            create = create.push_next(&mut ask);
+        }
         // SAFETY: shader, layout and cache are the device's and live; the entry point is the
         // shader's, the layout binds all that it uses, and the constants have their sizes.
         let made =
-            unsafe { self.device.device().create_compute_pipelines(self.cache, &create, None) };
+            unsafe { self.device.device().create_compute_pipelines(self.cache, &[create], None) };
         match made {
             Ok(pipelines) => {
                 self.raw = pipelines.first().copied().unwrap_or_default();
                 self.made();
+                let said = |flag| feedback.flags.contains(flag);
+                self.from_cache = said(vk::PipelineCreationFeedbackFlags::VALID).then(|| said(HIT));
                 Ok(())
             }
             // The one result that says that the code is wrong; others do not tell.

@@ -66,11 +66,12 @@ void main() {
 #[test]
 fn spirv_is_specialized_by_the_driver() {
     on_vulkan("spirv_is_specialized_by_the_driver", |vulkan, device| {
-        let spec = || spirv(&add_constant());
+        // As many invocations as there are numbers: this kernel does not look where it writes.
+        let spec = || spirv(&add_constant()).constant("size", "3");
         assert_eq!(numbers(vulkan, device, spec()), [11, 21, 31]);
         assert_eq!(numbers(vulkan, device, spec().constant("7", "5")), [15, 25, 35]);
         assert_eq!(numbers(vulkan, device, spec().constant("amount", "0x10")), [26, 36, 46]);
-        let sized = spec().constant("size", "3").constant("amount", "2").entry("add");
+        let sized = spec().constant("amount", "2").entry("add");
         let (module, _) = vulkan.build(&device, &sized.build().unwrap()).unwrap();
         assert_eq!(module.workgroup_size(), [3, 1, 1]);
         assert_eq!(launch(&module, &[&[1; 12]], &[], 4), [[3; 12]]);

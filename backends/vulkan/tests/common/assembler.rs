@@ -146,7 +146,8 @@ impl Assembler {
     }
 }
 
-/// `numbers[i] += amount` on the buffer at set 0, binding 0: `amount` is the specialization constant
+/// `numbers[i] += amount` on the buffer at set 0, binding 0, which must be as long as all workgroups
+/// together: `amount` is the specialization constant
 /// 7, which is 1 if it is not given, and workgroups are of size 9, which is 64.
 pub(crate) fn add_constant() -> Vec<u32> {
     let mut code = Assembler::new(3);
