@@ -101,3 +101,53 @@ impl<F: FnMut(&Waker) -> bool + Unpin> Future for Until<F> {
         Poll::Pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::task::Wake;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sync::Arc;
+
+    /// Says when it was woken.
+    struct Bell(Sender<Instant>);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.send(Instant::now());
+        }
+    }
+
+    fn bell() -> (Waker, Receiver<Instant>) {
+        let (sender, rung) = channel();
+        (Waker::from(Arc::new(Bell(sender))), rung)
+    }
+
+    #[test]
+    fn who_waits_for_the_same_time_is_woken_as_well_and_nobody_early() {
+        let bells: Vec<_> = (0..3).map(|_| bell()).collect();
+        let (late, soon) = (Duration::from_millis(40), Duration::from_millis(20));
+        let now = Instant::now();
+        let times = [late, late, soon].map(|after| now + after);
+        for ((waker, _), time) in bells.iter().zip(times) {
+            wake_at(time, waker.clone());
+        }
+        for ((_, rung), time) in bells.iter().zip(times) {
+            assert!(rung.recv().unwrap() >= time);
+        }
+    }
+
+    #[test]
+    fn its_thread_is_gone_when_nobody_waits_and_comes_again() {
+        for _ in 0..3 {
+            let (waker, rung) = bell();
+            wake_at(Instant::now(), waker);
+            rung.recv().unwrap();
+            while ALARMS.lock().as_ref().is_some_and(|alarms| alarms.running) {
+                std::thread::yield_now();
+            }
+        }
+    }
+}

@@ -33,6 +33,7 @@ fn b0_without_settings_a_cache_owns_is_unbounded_and_drops_its_values() {
         cache.get_or_build(&key, || Ok::<_, Failure>(value.clone())).unwrap();
     }
     assert_eq!((cache.len(), cache.ownership(), cache.name()), (1_000, Ownership::Owns, "cache"));
+    assert_eq!(cache.capacity(), None);
     assert!(cache.wait_for_room(Duration::ZERO));
     drop(cache.clear());
     assert_eq!(std::sync::Arc::strong_count(&value), 1);
@@ -48,6 +49,7 @@ fn b0_a_handle_is_cloned_and_sent_and_is_the_same_cache() {
     let other = is_sent_and_shared(&cache);
     world.fill(&cache, [1]);
     assert!(other.get(&1).is_some());
+    assert_eq!((other.capacity(), other.is_empty()), (Some(2), false));
     assert_eq!(other.clear().released(), 1);
     assert!(cache.is_empty());
 }

@@ -531,7 +531,11 @@ fn h6_a_device_of_a_refinement_is_a_device_of_the_family() {
     }
     let heard: Vec<_> = hear.try_iter().collect();
     assert_eq!(heard, [(true, 1), (true, 1), (true, 1), (true, 1), (false, 1)]);
-    assert_eq!(Framework::new("CUDA/PTX").family(), Family::CUDA);
+    let ptx = Framework::new("CUDA/PTX");
+    assert_eq!(
+        (ptx.family(), ptx.name(), &*ptx.to_string()),
+        (Family::CUDA, "CUDA/PTX", "CUDA/PTX")
+    );
 }
 
 /// H2 under stress: registering, unregistering and notifying on four threads at once, nothing is

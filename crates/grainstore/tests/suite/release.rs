@@ -304,7 +304,10 @@ fn p6_errors_that_no_call_can_return_go_to_the_sink_once() {
     assert_eq!(take(), ["5"]);
     // What `wait` does not return, it gives to the sink.
     world.fill(&cache, [6, 7]);
-    let first = texts(&[cache.clear().wait().unwrap_err()]);
+    let error = cache.clear().wait().unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    let first = texts(&[error]);
+    assert_eq!(first, [cause]);
     let rest = take();
     assert!(first == ["6"] && rest == ["7"] || first == ["7"] && rest == ["6"]);
     assert_eq!(cache.statistics().release_failures, 7);
