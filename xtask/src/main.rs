@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask check`, `test`, `prove`, `mutants` and `bench`.
+//! The project's own commands: `cargo xtask check`, `test`, `prove`, `soak` and others.
 //!
 //! A command is a file of its own: it runs steps, notes how each went in a [`report::Report`], and
 //! the report is printed at the end. What could not run is listed with the reason.
@@ -13,6 +13,7 @@ mod packages;
 mod prove;
 mod report;
 mod shell;
+mod soak;
 mod test;
 mod tools;
 mod torture;
@@ -31,6 +32,8 @@ usage: cargo xtask COMMAND
   mutants the cache broken in every small way, and whether a test notices; of all files or of those
           that are named; takes hours
   torture processes that are killed over and over while they use one store; `--minutes N`
+  soak    launches that are checked while everything under them is torn down, on every backend that
+          works here; `--minutes N`
   bench   our cache beside its peers; `cargo xtask bench --help` lists what it can be asked for";
 
 fn main() -> ExitCode {
@@ -46,6 +49,10 @@ fn main() -> ExitCode {
             None => return ExitCode::from(2),
         },
         ["torture", rest @ ..] => match torture::command(rest) {
+            Some(report) => report,
+            None => return ExitCode::from(2),
+        },
+        ["soak", rest @ ..] => match soak::command(rest) {
             Some(report) => report,
             None => return ExitCode::from(2),
         },

@@ -20,6 +20,7 @@ const CASES: &str = "5000";
 const FUZZING: &str = "60";
 const STRESS: &str = "20";
 const FUZZ_TARGETS: [&str; 4] = ["operations", "keys", "tensors", "artifacts"];
+const NO_NIGHTLY: &str = "rustup has no nightly toolchain here";
 /// The target that the sanitizers are known to work on here.
 const SANITIZED: &str = "x86_64-unknown-linux-gnu";
 
@@ -60,7 +61,7 @@ pub(crate) fn run(with_mutants: bool) -> Report {
         });
         fuzz(&mut report);
     } else {
-        let why = "rustup has no nightly toolchain here";
+        let why = NO_NIGHTLY;
         for tool in ["AddressSanitizer", "ThreadSanitizer", "fuzzing"] {
             report.not_run(tool, why);
         }
@@ -124,6 +125,24 @@ fn sanitized(sanitizer: &str) -> Command {
         .env("GRAINSTORE_STRESS_SECONDS", STRESS)
         .env("CARGO_TARGET_DIR", folder(sanitizer));
     command
+}
+
+/// A build of anything under AddressSanitizer.
+pub(crate) fn with_sanitizer(arguments: &[&str]) -> Command {
+    let mut command = nightly(arguments);
+    command
+        .args(["--target", SANITIZED])
+        .env("RUSTFLAGS", "-Zsanitizer=address -C debug-assertions")
+        .env("CARGO_TARGET_DIR", folder("address"));
+    command
+}
+
+/// Why nothing can be built under a sanitizer here, if that is so.
+pub(crate) fn why_no_sanitizer() -> Option<&'static str> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Some("the sanitizers are known to work on x86-64 Linux");
+    }
+    (!shell::succeeds(&mut nightly(&["--version"]))).then_some(NO_NIGHTLY)
 }
 
 fn fuzz(report: &mut Report) {

@@ -18,11 +18,15 @@ use crate::packages;
 use crate::prove;
 use crate::report::{Outcome, Report};
 use crate::shell;
+use crate::soak;
 use crate::torture;
 
 /// A backend, and the packages of Debian that bring it to a machine without its hardware.
 const BACKENDS: [(&str, &[&str]); 2] =
     [("host", &["gcc", "libc6-dev"]), ("opencl", &["pocl-opencl-icd", "ocl-icd-libopencl1"])];
+
+/// On each backend: with four of them that is a minute.
+const SOAK_SECONDS: u64 = 15;
 
 /// Runs every test, also when an earlier one failed.
 pub(crate) fn run() -> Report {
@@ -72,6 +76,7 @@ pub(crate) fn run() -> Report {
     }
     prove::quick(&mut report);
     torture::run(&mut report, 2.0);
+    soak::run(&mut report, SOAK_SECONDS, &works);
     bench::guard(&mut report);
     for (backend, why) in missing {
         report.not_run(&format!("what needs {backend}"), why);

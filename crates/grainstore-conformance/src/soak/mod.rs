@@ -53,16 +53,14 @@ pub fn soak<S: Subject>(subject: S, length: Duration, seed: u64, stop: &AtomicBo
     let mut tally = Tally::new(subject.name());
     // Compiled once for all rounds, unless a teardown forgets it.
     let store = Memory::default();
-    let began = Instant::now();
     let mut outcome = Ok(());
     for number in 0.. {
-        let left = length.saturating_sub(began.elapsed());
+        let left = length.saturating_sub(tally.elapsed);
         if outcome.is_err() || left.is_zero() || stop.load(Ordering::Relaxed) {
             break;
         }
         outcome = round(&subject, &store, [seed, number], left.min(ROUND), stop, &mut tally);
     }
-    tally.elapsed = began.elapsed();
     tally.verdict = battery::settle(subject.name(), outcome);
     tally
 }
@@ -104,8 +102,10 @@ fn round<S: Subject>(
 ) -> Check {
     let ground = Arc::new(Ground::new(subject, store)?);
     let threads = start(&ground, seed, number);
+    // The time in which the first kernel is compiled soaks nothing.
+    let launched = ground.launched.more(1);
     let began = Instant::now();
-    while began.elapsed() < length && !stop.load(Ordering::Relaxed) {
+    while launched.is_ok() && began.elapsed() < length && !stop.load(Ordering::Relaxed) {
         thread::park_timeout(GLANCE.min(length.saturating_sub(began.elapsed())));
     }
     // Under full load.
@@ -113,7 +113,8 @@ fn round<S: Subject>(
         ground.fault(format!("at the shutdown: {error}"));
     }
     ground.launched.end();
-    let ended = threads.join();
+    let ended = launched.and(threads.join());
+    tally.elapsed += began.elapsed();
     for (sum, count) in [
         (&mut tally.launches, &ground.launches),
         (&mut tally.teardowns, &ground.teardowns),

@@ -11,7 +11,7 @@ use crate::Verdict;
 pub struct Tally {
     /// The subject's name.
     pub subject: String,
-    /// How long it went on.
+    /// How long it went on, from the first launch of each round.
     pub elapsed: Duration,
     /// Launches whose every number was checked.
     pub launches: u64,
