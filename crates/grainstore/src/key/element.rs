@@ -176,6 +176,7 @@ mod tests {
         let longest = "x".repeat(NAME_LIMIT);
         assert_eq!(ElementType::block(&longest, 1, 1).unwrap().name(), longest);
         assert_ne!(ElementType::block("a", 2, 1), ElementType::block("a", 1, 1));
+        assert_eq!(ElementType::block("f16", 1, 2).unwrap(), ElementType::F16);
         for (name, elements, bytes) in [
             ("", 1, 1),
             (&*"x".repeat(24), 1, 1),

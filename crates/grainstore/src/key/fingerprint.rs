@@ -145,6 +145,11 @@ mod tests {
         assert_eq!(parse(&"é".repeat(64)), Err(Digit { position: 0, digit: 'é' }));
         assert_eq!(parse(&format!("0x{}", "0".repeat(62))), Err(Digit { position: 1, digit: 'x' }));
         assert_eq!(parse(&format!("{}+", "0".repeat(63))), Err(Digit { position: 63, digit: '+' }));
+        // What it says names what is wrong.
+        let told = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(told("").contains("not 0"), "{}", told(""));
+        let digit = told(&"é".repeat(64));
+        assert!(digit.contains("'é' at position 0"), "{digit}");
     }
 
     #[test]

@@ -327,6 +327,18 @@ fn h3_a_failed_clear_is_notified_of_all_the_same() {
     assert_eq!(log.take(), ["notified", "notified"]);
 }
 
+/// What a clear met while it notified others is the failure of the clear all the same.
+#[test]
+fn h3_a_clear_that_fails_by_a_listener_of_other_hooks_is_a_failed_clear() {
+    let (hooks, log, _registration) = logged();
+    let others = Hooks::new();
+    let _failing = others.on_clear_all(|| Err(Broken("other")));
+    let error = hooks.around_clear(|| others.notify_clear_all()).unwrap_err();
+    assert!(matches!(error, HookError::Clear(_)));
+    assert_eq!(error.downcast_ref(), Some(&Broken("other")));
+    assert_eq!(log.take(), ["notified", "notified"]);
+}
+
 #[test]
 fn h3_a_panicking_clear_is_notified_of_and_then_goes_on() {
     let (hooks, log, _registration) = logged();

@@ -253,6 +253,7 @@ fn k1_fields_read_back_as_they_were_given() {
         (key.name(), key.entry(), key.target(), key.toolchain(), key.language()),
         ("saxpy", Some("main"), "sm_90a", "nvrtc 12.9.86", "cuda-c++")
     );
+    assert_eq!(key.to_string(), format!("saxpy ({})", key.fingerprint()));
     assert_eq!(key.source().length(), 26);
     assert_eq!(
         key.headers().map(|(name, content)| (name, content.length())).collect::<Vec<_>>(),
@@ -327,6 +328,22 @@ fn k2_inputs_and_outputs_are_lists_in_order() {
     assert_eq!(keys.iter().collect::<HashSet<_>>().len(), 4);
     assert_eq!(keys[0].inputs(), [a.clone(), b.clone()]);
     assert_eq!(keys[3].outputs(), [a, b]);
+}
+
+#[test]
+fn k2_fields_read_back_as_they_were_given() {
+    let plan = PlanKey::builder()
+        .artifact("sha256:1f")
+        .target("sm_90a")
+        .compiler("nvrtc 12.9 -O3")
+        .specialization("attention<64>")
+        .scalar("n", "4")
+        .build()
+        .unwrap();
+    assert_eq!((plan.artifact(), plan.target()), ("sha256:1f", "sm_90a"));
+    assert_eq!((plan.compiler(), plan.specialization()), ("nvrtc 12.9 -O3", "attention<64>"));
+    assert_eq!(plan.scalars().collect::<Vec<_>>(), [("n", "4")]);
+    assert_eq!(plan.to_string(), format!("attention<64> ({})", plan.fingerprint()));
 }
 
 #[test]

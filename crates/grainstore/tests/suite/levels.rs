@@ -1,6 +1,6 @@
 //! Plans over kernels: how idle plans give way, E8.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -207,5 +207,36 @@ fn e8_a_teardown_below_releases_what_was_retired_above_while_it_was_busy() {
     assert!(!drain.wait_timeout(Duration::ZERO));
     busy.store(false, Ordering::SeqCst);
     drain.wait().unwrap();
+    assert_eq!(world.released(), [1]);
+}
+
+/// A plan that was retired while it was busy becomes idle without a sign, and so does the kernel it
+/// pins become free: who waits for the kernel asks the plan again.
+#[test]
+fn p5_a_wait_below_sees_by_itself_that_a_plan_above_has_become_idle() {
+    let world = World::default();
+    let kernels = world.cache(2);
+    let (busy, asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let plans = {
+        let (busy, asked) = (busy.clone(), asked.clone());
+        Cache::<u64, Pinned<Module>>::builder()
+            .borrows_from(&kernels)
+            .idle(move |_| {
+                asked.fetch_add(1, Ordering::SeqCst);
+                !busy.load(Ordering::SeqCst)
+            })
+            .build()
+            .unwrap()
+    };
+    drop(plans.get_or_build(&1, || kernels.get_or_build(&1, || world.build(1))).unwrap());
+    drop(plans.clear());
+    let drain = kernels.clear();
+    let before = asked.load(Ordering::SeqCst);
+    let waiting = thread::spawn(move || drain.wait());
+    while asked.load(Ordering::SeqCst) == before {
+        thread::yield_now();
+    }
+    busy.store(false, Ordering::SeqCst);
+    waiting.join().unwrap().unwrap();
     assert_eq!(world.released(), [1]);
 }

@@ -52,6 +52,16 @@ fn p1_values_without_clone_or_debug_will_do() {
 }
 
 #[test]
+fn p1_a_pin_is_shown_and_borrowed_as_its_value() {
+    fn text(value: &impl AsRef<String>) -> &str {
+        value.as_ref()
+    }
+    let cache = Cache::<u8, String>::builder().build().unwrap();
+    let pin = cache.get_or_build(&1, || Ok::<_, Failure>("module".to_owned())).unwrap();
+    assert_eq!((&*format!("{pin:>8}"), text(&pin), pin.len()), ("  module", "module", 6));
+}
+
+#[test]
 fn p2_a_retired_value_is_found_no_more_and_released_with_its_last_pin() {
     let world = World::default();
     let cache = world.cache(4);

@@ -1,6 +1,8 @@
 //! One flight for callers and tasks (B6), cycles through futures (B5), the async twins, and slots.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
+use std::hash::{Hash, Hasher};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -440,6 +442,44 @@ fn slots_serve_what_is_there_and_nothing_else() {
     assert_eq!(world.released(), [1, 2]);
     assert_eq!(slot.key(), &1);
     check(&cache);
+}
+
+/// A slot that knows where its value is asks nothing of the key, whoever owns the value's devices.
+#[test]
+fn a_slots_hit_hashes_no_key_and_compares_none() {
+    thread_local! {
+        static ASKED: Cell<usize> = const { Cell::new(0) };
+    }
+    #[derive(Clone, Eq)]
+    struct Key;
+    impl Hash for Key {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            ASKED.set(ASKED.get() + 1);
+            state.write_u8(0);
+        }
+    }
+    impl PartialEq for Key {
+        fn eq(&self, _: &Self) -> bool {
+            ASKED.set(ASKED.get() + 1);
+            true
+        }
+    }
+    let cache = Cache::<Key, u64>::builder().capacity(2).build().unwrap();
+    let device = DeviceId::new(Family::CUDA, 0);
+    for mut slot in [cache.slot(Key), cache.on(&device).slot(Key)] {
+        drop(slot.get_or_build(|| Ok::<_, Failure>(1)).unwrap());
+        drop(slot.get());
+        ASKED.set(0);
+        for _ in 0..3 {
+            assert_eq!(*slot.get().unwrap(), 1);
+            assert_eq!(*slot.get_or_build(|| Err(failure("hit"))).unwrap(), 1);
+            assert_eq!(
+                *block_on(slot.get_or_build_async(async { Err(failure("hit")) })).unwrap(),
+                1
+            );
+        }
+        assert_eq!(ASKED.get(), 0);
+    }
 }
 
 #[test]

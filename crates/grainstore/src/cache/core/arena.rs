@@ -118,9 +118,13 @@ mod tests {
 
     #[test]
     fn indices_fill_each_segment_before_the_next() {
-        let mut next = (0, 0);
+        let (mut next, mut made) = ((0, 0), 0);
         for index in 0..10_000 {
             let (segment, offset) = locate(4, index);
+            if offset == 0 {
+                made += segment_length(4, segment);
+            }
+            assert!(made <= index as usize * 5 / 4 + 2 * SHORTEST, "{made} made for {index}");
             assert_eq!(segment_start(4, segment) + offset, index as usize);
             assert!(offset < segment_length(4, segment));
             assert!((segment, offset) == next || (segment > next.0 && offset == 0));
