@@ -1,6 +1,6 @@
 //! `y = a x + y` on a Vulkan device: the kernel through the cache, all the rest as without it.
 //!
-//!     cargo run --package grainstore-vulkan --example saxpy
+//!     cargo run --package grainstore-vulkan --example saxpy_vulkan
 //!
 //! Run it twice: the second time, the kernel comes from the disk.
 

@@ -13,6 +13,8 @@ pub(crate) struct Compiled {
     /// Values that are not in the words yet.
     pub(crate) specialized: Vec<Specialized>,
     pub(crate) capabilities: Vec<u32>,
+    /// Its minor version.
+    pub(crate) spirv_version: u32,
     /// Made from another language, so worth keeping.
     pub(crate) translated: bool,
 }
@@ -78,8 +80,14 @@ fn reflect(
         }
         NoInterface::Malformed(why) => malformed(why),
     })?;
-    let (capabilities, specialized) = (module.capabilities, module.constants.into_specialized());
-    Ok(Compiled { words, interface, specialized, capabilities, translated })
+    Ok(Compiled {
+        interface,
+        specialized: module.constants.into_specialized(),
+        capabilities: module.capabilities,
+        spirv_version: module.minor_version,
+        translated,
+        words,
+    })
 }
 
 /// The entry point that is asked for, or the only one.
@@ -153,7 +161,7 @@ fn translate(spec: &KernelSpec, _: options::Options) -> Result<Vec<u32>, Backend
 pub(crate) fn translator(spec: &KernelSpec) -> Option<&'static str> {
     match spec.language() {
         #[cfg(any(feature = "wgsl", feature = "glsl"))]
-        Language::Wgsl | Language::Glsl => Some(crate::translate::NAGA),
+        Language::Wgsl | Language::Glsl => Some(crate::translate::translator()),
         _ => None,
     }
 }

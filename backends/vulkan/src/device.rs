@@ -123,7 +123,7 @@ impl Device {
         }
         Self {
             target: Target::new(format!(
-                "{name}; vendor {vendor:#06x}, device {device:#06x}; Vulkan {major}.{minor}; \
+                "{name}; {driver}; vendor {vendor:#06x}, device {device:#06x}; Vulkan {major}.{minor}; \
                  subgroups of {}; features {}",
                 facts.subgroup_size,
                 digest(features),

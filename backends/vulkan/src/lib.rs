@@ -101,8 +101,8 @@
 //! needs a length.
 //!
 //! # What is in the key
-//! The target is the device's name, vendor and number, the version of Vulkan, the size of subgroups
-//! and the enabled features. The toolchain is the driver's name, version and UUID, the UUID of its
+//! The target is the device's name, vendor and number, its driver, the version of Vulkan, the size of
+//! subgroups and the enabled features. The toolchain is the driver's name, version and UUID, the UUID of its
 //! pipeline caches, which alone identifies nothing (some drivers have a constant there), and the
 //! variables that steer the known drivers' compilers (`MESA_*`, `RADV_*`, `LP_*`, `__GL_*` and
 //! others). A processor's device UUID is in it too, a card's is not: equal cards share their kernels.

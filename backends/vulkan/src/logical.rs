@@ -26,8 +26,9 @@ pub struct VulkanDevice {
     queue: vk::Queue,
     queue_lock: Arc<Mutex<()>>,
     limits: vk::PhysicalDeviceLimits,
-    /// Whether the driver can be asked where a pipeline's code came from.
-    feedback: bool,
+    /// What of Vulkan can be used; not known for a device of the user's, whose instance may have been
+    /// made for less than the device has.
+    version: Option<u32>,
     /// What kernels may need; not known for a device of the user's.
     abilities: Option<Vec<&'static str>>,
     live: Arc<AtomicUsize>,
@@ -77,7 +78,7 @@ impl VulkanDevice {
             queue,
             queue_lock: Arc::default(),
             limits: own.limits,
-            feedback: own.version >= vk::API_VERSION_1_3,
+            version: Some(own.version),
             abilities: Some(own.abilities.clone()),
             live: Arc::clone(live),
             owned: true,
@@ -100,8 +101,7 @@ impl VulkanDevice {
             queue: given.queue,
             queue_lock: Arc::clone(&given.queue_lock),
             limits,
-            // For this, the version that the user's instance was made for would have to be known.
-            feedback: false,
+            version: None,
             abilities: None,
             live: Arc::clone(live),
             owned: false,
@@ -154,7 +154,16 @@ impl VulkanDevice {
 
     /// Whether the driver can be asked where a pipeline's code came from.
     pub(crate) fn gives_feedback(&self) -> bool {
-        self.feedback
+        self.version.is_some_and(|version| version >= vk::API_VERSION_1_3)
+    }
+
+    /// The newest minor version of SPIR-V that it takes, where that is known.
+    pub(crate) fn spirv_version(&self) -> Option<u32> {
+        self.version.map(|version| match vk::api_version_minor(version) {
+            1 => 3,
+            2 => 5,
+            _ => 6,
+        })
     }
 
     /// Counts native handles that were made, or given back.

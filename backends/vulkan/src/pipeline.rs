@@ -251,7 +251,11 @@ fn check(device: &VulkanDevice, kernel: &str, compiled: &Compiled) -> Result<(),
         }
     }
     let limits = device.limits();
-    let Interface { bindings, push_constants, workgroup_size, .. } = &compiled.interface;
+    if let Some(newest) = device.spirv_version().filter(|it| *it < compiled.spirv_version) {
+        return refuse(format!("SPIR-V 1.{}, beyond 1.{newest}", compiled.spirv_version));
+    }
+    let Interface { bindings, push_constants, workgroup_size, shared_memory, .. } =
+        &compiled.interface;
     let invocations: u64 = workgroup_size.iter().map(|size| u64::from(*size)).product();
     let greatest = limits.max_compute_work_group_size;
     if workgroup_size.iter().zip(&greatest).any(|(size, greatest)| size > greatest)
@@ -260,6 +264,12 @@ fn check(device: &VulkanDevice, kernel: &str, compiled: &Compiled) -> Result<(),
         return refuse(format!(
             "workgroups of {workgroup_size:?}, beyond {greatest:?} or {} in all",
             limits.max_compute_work_group_invocations
+        ));
+    }
+    if *shared_memory > u64::from(limits.max_compute_shared_memory_size) {
+        return refuse(format!(
+            "{shared_memory} bytes of workgroup memory, beyond {}",
+            limits.max_compute_shared_memory_size
         ));
     }
     if *push_constants > limits.max_push_constants_size {

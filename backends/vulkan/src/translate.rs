@@ -1,6 +1,7 @@
 //! WGSL and GLSL to SPIR-V, by naga: needs no device and no driver.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use grainstore_runtime::{BackendError, KernelSpec, Language};
 use naga::back::PipelineConstants;
@@ -14,11 +15,36 @@ use crate::compile;
 use crate::options::Options;
 use crate::spirv;
 
-/// naga's release, as the key says it. A test holds it against the lock file.
-pub(crate) const NAGA: &str = "naga 30.0.2";
+/// naga's release. A test holds it against the lock file.
+const NAGA: &str = "naga 30.0.2";
 
 /// Greatest number up to which every whole one is a double, which is what naga takes.
 const EXACT: i128 = 1 << 53;
+
+/// Who translates, as the key says it: the release, and a digest of what it makes of a probe. A lock
+/// file other than this project's may pick another patch release, which cannot be asked its name.
+pub(crate) fn translator() -> &'static str {
+    static TRANSLATOR: OnceLock<String> = OnceLock::new();
+    TRANSLATOR.get_or_init(|| {
+        let made = probe().map(|words| spirv::to_bytes(&words)).unwrap_or_default();
+        let digest = blake3::hash(&made).to_hex();
+        format!("{NAGA} ({})", &digest[..8])
+    })
+}
+
+/// What naga makes of the probe, which needs no front end but WGSL's.
+#[cfg(feature = "wgsl")]
+fn probe() -> Option<Vec<u32>> {
+    // A bit of everything that one release might make differently from another.
+    let source = include_str!("probe.wgsl");
+    let spec = KernelSpec::builder("probe", Language::Wgsl).source(source).build().ok()?;
+    to_spirv(&spec, Options { checks: true, zero_workgroup: true }).ok()
+}
+
+#[cfg(not(feature = "wgsl"))]
+fn probe() -> Option<Vec<u32>> {
+    None
+}
 
 /// The source as SPIR-V with this one entry point, its specialization constants filled in.
 pub(crate) fn to_spirv(spec: &KernelSpec, options: Options) -> Result<Vec<u32>, BackendError> {
@@ -168,6 +194,8 @@ fn writer(options: Options) -> spv::Options<'static> {
             image_load: policy,
             binding_array: policy,
         },
+        // For what goes from stage to stage, and here is one.
+        use_storage_input_output_16: false,
         force_loop_bounding: options.checks,
         emit_int_div_checks: options.checks,
         zero_initialize_workgroup_memory: if options.zero_workgroup {
@@ -182,6 +210,19 @@ fn writer(options: Options) -> spv::Options<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "wgsl")]
+    #[test]
+    fn the_probe_is_translated() {
+        let source = include_str!("probe.wgsl");
+        let spec = KernelSpec::builder("probe", Language::Wgsl).source(source).build().unwrap();
+        to_spirv(&spec, Options { checks: true, zero_workgroup: true })
+            .unwrap_or_else(|error| panic!("{error}"));
+        let words = probe().unwrap();
+        assert!(words.len() > 500, "{} words", words.len());
+        assert_eq!(probe().unwrap(), words);
+        assert!(translator().starts_with(&format!("{NAGA} (")), "{}", translator());
+    }
 
     #[test]
     fn the_key_says_which_naga_it_is() {

@@ -250,12 +250,54 @@ fn what_the_device_does_not_have_never_reaches_it() {
             let error = refusal(bound(12, limits.max_bound_descriptor_sets, 1));
             assert!(error.contains("descriptor set"), "{error}");
         }
+        let words = limits.max_compute_shared_memory_size / 4 + 1;
+        let tile = format!(
+            "override length: u32 = 1;
+             var<workgroup> tile: array<vec4<u32>, length>;
+             @compute @workgroup_size(1) fn k() {{ tile[0] = vec4(1u); tile[1] = tile[0]; }}"
+        );
+        let error = refusal(wgsl(&tile).constant("length", words.div_ceil(4).to_string()));
+        assert!(error.contains("bytes of workgroup memory, beyond"), "{error}");
+
         let mut code = Assembler::new(3);
         let float = code.float();
         let block = code.block(&[(float, limits.max_push_constants_size)]);
         let variable = code.variable(block, 9);
         let error = refusal(spirv(&code.finish("k", &[variable])));
         assert!(error.contains("bytes of push constants"), "{error}");
+    });
+}
+
+#[test]
+fn what_the_device_has_may_be_used() {
+    on_vulkan("what_the_device_has_may_be_used", |vulkan, device| {
+        let buffer = "@group(0) @binding(0) var<storage, read_write> numbers: array<u32>;\n";
+        let kernel = |enable: &str, value: &str| {
+            let main = format!(
+                "@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3<u32>) \
+                 {{ let n = numbers[id.x]; numbers[id.x] = {value}; }}"
+            );
+            wgsl(&format!("{enable}{buffer}{main}"))
+        };
+        for (feature, enable, value, expected) in [
+            ("shaderFloat16", "enable f16;\n", "u32(f16(n) * 2.0h)", 20),
+            ("shaderInt64", "", "u32((u64(n) << 33u) >> 32u)", 20),
+            ("shaderFloat64", "", "u32(f64(n) * 2.0lf)", 20),
+            ("subgroupArithmetic", "", "subgroupAdd(n)", 10),
+            ("shaderIntegerDotProduct", "", "u32(dot4U8Packed(n, 2u))", 20),
+        ] {
+            let spec = kernel(enable, value).build().unwrap();
+            match vulkan.build(&device, &spec) {
+                Ok((module, _)) => {
+                    assert_eq!(launch(&module, &[&[10]], &[], 1), [[expected]], "{feature}");
+                }
+                // Known before the driver is asked, and the feature is named.
+                Err(error @ BackendError::Unsupported { .. }) => {
+                    assert!(error.to_string().contains(feature), "{error}");
+                }
+                Err(other) => panic!("{feature}: {other}"),
+            }
+        }
     });
 }
 

@@ -54,6 +54,7 @@ pub(crate) mod op {
     pub(crate) const LABEL: u32 = 248;
     pub(crate) const SWITCH: u32 = 251;
     pub(crate) const EXECUTION_MODE_ID: u32 = 331;
+    pub(crate) const UNTYPED_VARIABLE: u32 = 4418;
     pub(crate) const TYPE_ACCELERATION_STRUCTURE: u32 = 5341;
 }
 
@@ -74,6 +75,7 @@ pub(crate) mod decoration {
 pub(crate) mod class {
     pub(crate) const UNIFORM_CONSTANT: u32 = 0;
     pub(crate) const UNIFORM: u32 = 2;
+    pub(crate) const WORKGROUP: u32 = 4;
     pub(crate) const PUSH_CONSTANT: u32 = 9;
     pub(crate) const STORAGE_BUFFER: u32 = 12;
 }

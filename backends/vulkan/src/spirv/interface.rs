@@ -23,6 +23,8 @@ pub(crate) struct Interface {
     /// Bytes from the first; 0 where there are none.
     pub(crate) push_constants: u32,
     pub(crate) workgroup_size: [u32; 3],
+    /// Bytes that a workgroup shares, at least.
+    pub(crate) shared_memory: u64,
 }
 
 /// A place for a descriptor, as the kernel declares it.
@@ -88,10 +90,14 @@ impl Interface {
             bindings: Vec::new(),
             push_constants: 0,
             workgroup_size: workgroup_size(module, entry)?,
+            shared_memory: 0,
         };
         let mut bindings = BTreeMap::new();
         for variable in used(module, entry) {
-            if variable.class == class::PUSH_CONSTANT {
+            if variable.class == class::WORKGROUP {
+                let bytes = module.types.parts(variable.kind);
+                interface.shared_memory = interface.shared_memory.saturating_add(bytes);
+            } else if variable.class == class::PUSH_CONSTANT {
                 interface.push_constants = interface.push_constants.max(bytes(module, variable)?);
             } else if let Some(binding) = binding(module, variable)? {
                 let earlier = bindings.insert((binding.set, binding.binding), binding);

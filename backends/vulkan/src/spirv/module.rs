@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::codes::{WORKGROUP_SIZE, capability, decoration, mode, op};
 use super::constants::Constants;
-use super::types::{MemberLayout, Numbers, Type, Types};
+use super::types::{MemberLayout, Numbers, Sizes, Type, Types};
 use super::words::{Instruction, Malformed, Words};
 
 /// A module that was walked to its end.
@@ -175,6 +175,9 @@ impl Module {
                 ));
             }
             op::VARIABLE => self.variable(it)?,
+            op::UNTYPED_VARIABLE => {
+                return Err(it.wrong("a variable without a type, for which no layout can be read"));
+            }
             op::CONSTANT_TRUE..=op::SPEC_CONSTANT_OP => self.constant(it)?,
             op::TYPE_BOOL..=op::TYPE_POINTER | op::TYPE_ACCELERATION_STRUCTURE => {
                 self.declare_type(it)?;
@@ -239,9 +242,8 @@ impl Module {
 
     fn constant(&mut self, it: &Instruction) -> Result<(), Malformed> {
         let (kind, id) = (it.operand(0)?, self.id(it, 1)?);
-        let Some(kind) = self.types.get(kind) else {
-            return Err(it.wrong(format!("constant {id} has a type that was not declared")));
-        };
+        // Of a type that this crate does not know, and that no size is made of.
+        let Some(kind) = self.types.get(kind) else { return Ok(()) };
         let default = match it.opcode {
             op::CONSTANT_TRUE | op::SPEC_CONSTANT_TRUE => 1,
             op::CONSTANT_FALSE | op::SPEC_CONSTANT_FALSE => 0,
@@ -278,41 +280,42 @@ impl Module {
 
     fn declare_type(&mut self, it: &Instruction) -> Result<(), Malformed> {
         let id = self.id(it, 0)?;
-        let bytes = |width: u32| Some(u64::from(width / 8));
-        let (new, size) = match it.opcode {
-            op::TYPE_BOOL => (Type::Bool, None),
+        let (new, sizes) = match it.opcode {
+            op::TYPE_BOOL => (Type::Bool, Sizes::default()),
             op::TYPE_INT => {
                 let (width, signed) = (it.operand(1)?, it.operand(2)? != 0);
                 if !matches!(width, 8 | 16 | 32 | 64) {
                     return Err(it.wrong(format!("integers of {width} bits")));
                 }
-                (Type::Int { width, signed }, bytes(width))
+                (Type::Int { width, signed }, Sizes::plain(u64::from(width / 8)))
             }
             op::TYPE_FLOAT => {
                 let width = it.operand(1)?;
-                (Type::Float { width }, bytes(width))
+                (Type::Float { width }, Sizes::plain(u64::from(width / 8)))
             }
             op::TYPE_VECTOR | op::TYPE_MATRIX => {
                 let count = u64::from(it.operand(2)?);
                 match self.types.numbers(it.operand(1)?) {
                     Some(Numbers { component, rows, .. }) => {
-                        let numbers = if it.opcode == op::TYPE_VECTOR {
-                            Numbers { component, rows: count, columns: 1 }
-                        } else {
-                            Numbers { component, rows, columns: count }
-                        };
-                        let size = component.checked_mul(numbers.rows);
-                        let size = size.and_then(|size| size.checked_mul(numbers.columns));
-                        (Type::Numbers(numbers), size)
+                        let (rows, columns) =
+                            if it.opcode == op::TYPE_VECTOR { (count, 1) } else { (rows, count) };
+                        let size = component.saturating_mul(rows).saturating_mul(columns);
+                        let numbers = Numbers { component, rows, columns };
+                        (Type::Numbers(numbers), Sizes::plain(size))
                     }
                     // Of truth values, which have no place in memory.
-                    None => (Type::Bool, None),
+                    None => (Type::Bool, Sizes::default()),
                 }
             }
-            op::TYPE_IMAGE => (Type::Image { dim: it.operand(2)?, sampled: it.operand(6)? }, None),
-            op::TYPE_SAMPLER => (Type::Sampler, None),
+            op::TYPE_IMAGE => {
+                let (dim, sampled) = (it.operand(2)?, it.operand(6)?);
+                (Type::Image { dim, sampled }, Sizes::default())
+            }
+            op::TYPE_SAMPLER => (Type::Sampler, Sizes::default()),
             op::TYPE_SAMPLED_IMAGE => match self.types.get(it.operand(1)?) {
-                Some(Type::Image { dim, .. }) => (Type::SampledImage { dim: *dim }, None),
+                Some(Type::Image { dim, .. }) => {
+                    (Type::SampledImage { dim: *dim }, Sizes::default())
+                }
                 _ => return Err(it.wrong("a sampled image of what is no image")),
             },
             op::TYPE_ARRAY => {
@@ -321,25 +324,27 @@ impl Module {
                 let size = length
                     .zip(stride)
                     .and_then(|(length, stride)| length.checked_mul(u64::from(stride)));
-                (Type::Array { element, length }, size)
+                let parts = length.unwrap_or_default().saturating_mul(self.types.parts(element));
+                (Type::Array { element, length }, Sizes { size, parts })
             }
-            op::TYPE_RUNTIME_ARRAY => (Type::RuntimeArray, None),
+            op::TYPE_RUNTIME_ARRAY => (Type::RuntimeArray, Sizes::default()),
             op::TYPE_STRUCT => {
-                let mut size = Some(0);
+                let mut sizes = Sizes::plain(0);
                 for (index, member) in it.from(1).iter().enumerate() {
                     let layout = self.members.get(&(id, index as u32)).copied();
                     let end = self.types.member_end(*member, layout.unwrap_or_default());
-                    size = size.zip(end).map(|(size, end): (u64, u64)| size.max(end));
+                    sizes.size = sizes.size.zip(end).map(|(size, end)| size.max(end));
+                    sizes.parts = sizes.parts.saturating_add(self.types.parts(*member));
                 }
-                (Type::Struct, size)
+                (Type::Struct, sizes)
             }
             op::TYPE_POINTER => {
-                (Type::Pointer { class: it.operand(1)?, to: self.id(it, 2)? }, Some(8))
+                (Type::Pointer { class: it.operand(1)?, to: self.id(it, 2)? }, Sizes::plain(8))
             }
-            op::TYPE_ACCELERATION_STRUCTURE => (Type::AccelerationStructure, None),
+            op::TYPE_ACCELERATION_STRUCTURE => (Type::AccelerationStructure, Sizes::default()),
             _ => return Ok(()),
         };
-        if self.types.insert(id, new, size) {
+        if self.types.insert(id, new, sizes) {
             Ok(())
         } else {
             Err(it.wrong(format!("a second type {id}")))

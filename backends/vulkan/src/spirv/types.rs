@@ -63,20 +63,39 @@ pub(crate) struct MemberLayout {
     pub(crate) row_major: bool,
 }
 
+/// How large a type is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sizes {
+    /// In a buffer, by its layout.
+    pub(crate) size: Option<u64>,
+    /// At least, with no layout.
+    pub(crate) parts: u64,
+}
+
+impl Sizes {
+    /// Of this size anywhere.
+    pub(crate) fn plain(size: u64) -> Self {
+        Self { size: Some(size), parts: size }
+    }
+}
+
 /// All types, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
     types: HashMap<u32, Type>,
     /// In bytes; not there where a type has none, or it depends on the buffer.
     sizes: HashMap<u32, u64>,
+    /// Bytes of the parts alone, however they lie: what it takes at least.
+    parts: HashMap<u32, u64>,
 }
 
 impl Types {
     /// Adds one; false where the id has a type already.
-    pub(crate) fn insert(&mut self, id: u32, new: Type, size: Option<u64>) -> bool {
-        if let Some(size) = size {
+    pub(crate) fn insert(&mut self, id: u32, new: Type, sizes: Sizes) -> bool {
+        if let Some(size) = sizes.size {
             self.sizes.insert(id, size);
         }
+        self.parts.insert(id, sizes.parts);
         self.types.insert(id, new).is_none()
     }
 
@@ -88,6 +107,11 @@ impl Types {
     /// Its size in bytes.
     pub(crate) fn size(&self, id: u32) -> Option<u64> {
         self.sizes.get(&id).copied()
+    }
+
+    /// What it takes at least; 0 where that is not known.
+    pub(crate) fn parts(&self, id: u32) -> u64 {
+        self.parts.get(&id).copied().unwrap_or_default()
     }
 
     /// A scalar or vector as numbers.
