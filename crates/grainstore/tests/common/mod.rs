@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use grainstore::{Builder, Cache, Error};
 
@@ -44,7 +47,7 @@ pub struct Module {
 impl World {
     fn lives(&self) -> MutexGuard<'_, Lives> {
         let lives = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(lives.faults.is_empty() || std::thread::panicking(), "{:?}", lives.faults);
+        assert!(lives.faults.is_empty() || thread::panicking(), "{:?}", lives.faults);
         lives
     }
 
@@ -178,6 +181,24 @@ impl Gate {
         let mut state = self.0.0.lock().unwrap();
         while state.1 < count {
             state = self.0.1.wait(state).unwrap();
+        }
+    }
+}
+
+/// Runs a future on this thread, sleeping between polls.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
         }
     }
 }

@@ -149,3 +149,48 @@ fn s2_an_observer_may_call_the_cache_and_its_panics_harm_nobody() {
     assert_eq!(world.alive(), 0);
     check(&cache);
 }
+
+#[test]
+fn s2_an_observer_hears_of_everything_but_hits() {
+    let told: Arc<Mutex<Vec<(u64, String)>>> = Arc::default();
+    let cache = {
+        let told = told.clone();
+        Cache::<u64, u64>::builder()
+            .capacity(1)
+            .release(|value| if value == 2 { Err(failure("no")) } else { Ok(()) })
+            .observer(move |event| {
+                let what = match event.kind {
+                    EventKind::BuildStarted => "started",
+                    EventKind::BuildFinished { error: None, .. } => "built",
+                    EventKind::BuildFinished { .. } => "failed",
+                    EventKind::Evicted => "evicted",
+                    EventKind::Retired => "retired",
+                    EventKind::Released => "released",
+                    EventKind::ReleaseFailed { .. } => "release failed",
+                    EventKind::Abandoned => "abandoned",
+                    _ => "new",
+                };
+                told.lock().unwrap().push((*event.key, what.to_owned()));
+            })
+            .build()
+            .unwrap()
+    };
+    let take = || std::mem::take(&mut *told.lock().unwrap());
+    let said = |list: &[(u64, &str)]| -> Vec<(u64, String)> {
+        list.iter().map(|&(key, what)| (key, what.to_owned())).collect()
+    };
+    cache.get_or_build(&1, || Ok::<_, Failure>(1)).unwrap();
+    cache.get_or_build(&1, || Ok::<_, Failure>(1)).unwrap();
+    assert_eq!(take(), said(&[(1, "started"), (1, "built")]));
+    cache.get_or_build(&2, || Ok::<_, Failure>(2)).unwrap();
+    assert_eq!(take(), said(&[(1, "evicted"), (1, "released"), (2, "started"), (2, "built")]));
+    drop(cache.clear());
+    assert_eq!(take(), said(&[(2, "retired"), (2, "release failed")]));
+    assert!(cache.get_or_build(&3, || Err::<u64, _>(failure("no"))).is_err());
+    assert_eq!(take(), said(&[(3, "started"), (3, "failed")]));
+    let pinned = cache.get_or_build(&4, || Ok::<_, Failure>(4)).unwrap();
+    assert_eq!(cache.clear().abandon(), 1);
+    drop(pinned);
+    let all = said(&[(4, "started"), (4, "built"), (4, "retired"), (4, "abandoned")]);
+    assert_eq!(take(), all);
+}

@@ -25,5 +25,6 @@ mod model;
 mod pins;
 mod release;
 mod room;
+mod slots;
 mod tasks;
 mod weight;

@@ -1,36 +1,16 @@
-//! One flight for callers and tasks (B6), cycles through futures (B5), the async twins, and slots.
+//! One flight for callers and tasks (B6), cycles through futures (B5), and the async twins.
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::hash::{Hash, Hasher};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::Duration;
 
-use grainstore::{Cache, DeviceId, Error, EventKind, Family, Pinned, ReleaseError};
+use grainstore::{Cache, DeviceId, Error, Family, Pinned, ReleaseError};
 
-use crate::common::{Failure, Gate, Module, World, check, failure};
-
-/// Runs a future on this thread, sleeping between polls.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
+use crate::common::{Failure, Gate, Module, World, block_on, check, failure};
 
 /// A waker that counts.
 #[derive(Default)]
@@ -177,6 +157,52 @@ fn b6_a_deserted_flight_gives_its_place_back() {
     drop(waiter);
     assert_eq!(cache.statistics().entries, 0);
     assert!(cache.get_or_build(&2, || world.build(2)).is_ok());
+}
+
+#[test]
+fn b6_a_leader_that_nobody_waits_for_gives_its_place_back_when_it_is_dropped() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let mut leader = request(&cache, 1, when(Arc::default(), world.clone(), 1));
+    assert!(poll(&mut leader).is_pending());
+    assert_eq!(cache.statistics().entries, 1);
+    drop(leader);
+    assert_eq!(cache.statistics().entries, 0);
+    assert!(cache.get_or_build(&2, || world.build(2)).is_ok());
+    check(&cache);
+}
+
+/// Whoever waits and goes takes nothing from the others: not the lead that is free for them, nor
+/// the leader they have.
+#[test]
+fn b6_a_waiter_that_goes_changes_nothing_for_the_others() {
+    let world = World::default();
+    let cache = world.cache(1);
+    let never = Arc::new(AtomicBool::new(false));
+    let mut leader = request(&cache, 1, when(never.clone(), world.clone(), 1));
+    let mut waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let build = world.clone();
+            request(&cache, 1, async move { build.build(1) })
+        })
+        .collect();
+    assert!(poll(&mut leader).is_pending());
+    waiters.iter_mut().for_each(|waiter| assert!(poll(waiter).is_pending()));
+    drop(waiters.pop());
+    // The leader is still there, so who comes now waits for it.
+    let build = world.clone();
+    let mut late = request(&cache, 1, async move { build.build(1) });
+    assert!(poll(&mut late).is_pending());
+    assert_eq!(world.made(), 0);
+    drop(leader);
+    drop(waiters.pop());
+    let Some(Poll::Ready(Ok(built))) = waiters.iter_mut().map(poll).next() else {
+        panic!("the lead was free")
+    };
+    let Poll::Ready(Ok(shared)) = poll(&mut late) else { panic!("the build is over") };
+    assert!(Pinned::ptr_eq(&built, &shared));
+    drop((built, shared, waiters));
+    check(&cache);
 }
 
 #[test]
@@ -374,6 +400,30 @@ fn p5_a_drain_is_awaited_through_pins_and_busy_values() {
     check(&cache);
 }
 
+/// The end of what a drain waits for wakes the task that awaits it, once however often that was
+/// polled; and so does a poke.
+#[test]
+fn p5_a_task_that_awaits_a_drain_is_woken_by_its_end_and_by_a_poke() {
+    let world = World::default();
+    let cache = world.cache(4);
+    let pinned = cache.get_or_build(&1, || world.build(1)).unwrap();
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let woken = || count.0.swap(0, Ordering::SeqCst);
+    let mut waiting = pin!(cache.clear().wait_async());
+    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(&waker));
+    for _ in 0..3 {
+        assert!(poll().is_pending());
+    }
+    assert_eq!(woken(), 0);
+    cache.poke();
+    assert_eq!(woken(), 1);
+    assert!(poll().is_pending());
+    drop(pinned);
+    assert_eq!(woken(), 1);
+    assert!(matches!(poll(), Poll::Ready(Ok(()))));
+}
+
 #[test]
 fn e4_room_is_awaited() {
     let world = World::default();
@@ -418,154 +468,4 @@ fn e4_awaited_room_is_asked_for_again_by_itself_and_at_once_by_a_poke() {
     world.set_busy(1, false);
     block_on(waiting);
     assert!(cache.get_or_build(&2, || world.build(2)).is_ok());
-}
-
-#[test]
-fn slots_serve_what_is_there_and_nothing_else() {
-    let world = World::default();
-    let cache = world.cache(2);
-    let mut slot = cache.slot(1);
-    assert!(slot.get().is_none());
-    let first = slot.get_or_build(|| world.build(1)).unwrap();
-    assert!(Pinned::ptr_eq(&first, &slot.get_or_build(|| Err(failure("hit"))).unwrap()));
-    drop(first);
-    assert_eq!(cache.remove(&1).released(), 1);
-    assert!(slot.get().is_none());
-    // The same place now holds another key's value.
-    cache.get_or_build(&2, || world.build(2)).unwrap();
-    assert!(slot.get().is_none());
-    let again = block_on(slot.get_or_build_async(async { world.build(1) })).unwrap();
-    assert_eq!((again.key, world.made()), (1, 3));
-    // A hit by a slot is a use like any other.
-    drop((again, cache.get(&2), slot.get()));
-    cache.get_or_build(&3, || world.build(3)).unwrap();
-    assert_eq!(world.released(), [1, 2]);
-    assert_eq!(slot.key(), &1);
-    check(&cache);
-}
-
-/// A slot that knows where its value is asks nothing of the key, whoever owns the value's devices.
-#[test]
-fn a_slots_hit_hashes_no_key_and_compares_none() {
-    thread_local! {
-        static ASKED: Cell<usize> = const { Cell::new(0) };
-    }
-    #[derive(Clone, Eq)]
-    struct Key;
-    impl Hash for Key {
-        fn hash<H: Hasher>(&self, state: &mut H) {
-            ASKED.set(ASKED.get() + 1);
-            state.write_u8(0);
-        }
-    }
-    impl PartialEq for Key {
-        fn eq(&self, _: &Self) -> bool {
-            ASKED.set(ASKED.get() + 1);
-            true
-        }
-    }
-    let cache = Cache::<Key, u64>::builder().capacity(2).build().unwrap();
-    let device = DeviceId::new(Family::CUDA, 0);
-    for mut slot in [cache.slot(Key), cache.on(&device).slot(Key)] {
-        drop(slot.get_or_build(|| Ok::<_, Failure>(1)).unwrap());
-        drop(slot.get());
-        ASKED.set(0);
-        for _ in 0..3 {
-            assert_eq!(*slot.get().unwrap(), 1);
-            assert_eq!(*slot.get_or_build(|| Err(failure("hit"))).unwrap(), 1);
-            assert_eq!(
-                *block_on(slot.get_or_build_async(async { Err(failure("hit")) })).unwrap(),
-                1
-            );
-        }
-        assert_eq!(ASKED.get(), 0);
-    }
-}
-
-#[test]
-fn a_slot_keeps_its_cache_open() {
-    let world = World::default();
-    let cache = world.cache(1);
-    let mut slot = cache.slot(1);
-    drop(slot.get_or_build(|| world.build(1)).unwrap());
-    drop(cache);
-    assert_eq!(slot.get().unwrap().key, 1);
-    drop(slot);
-    assert_eq!(world.alive(), 0);
-}
-
-#[test]
-fn slots_on_many_threads_meet_evictions_and_never_a_wrong_value() {
-    let world = World::default();
-    let cache = world.cache(3);
-    let start = Arc::new(Barrier::new(4));
-    let threads: Vec<_> = (0..4_u64)
-        .map(|thread| {
-            let (cache, world, start) = (cache.clone(), world.clone(), start.clone());
-            thread::spawn(move || {
-                let mut slots: Vec<_> = (0..4).map(|key| cache.slot(key)).collect();
-                start.wait();
-                for round in 0..2_000 {
-                    let key = (thread + round) % 4;
-                    match slots[key as usize].get_or_build(|| world.build(key)) {
-                        Ok(module) => assert_eq!(module.key, key),
-                        Err(error) => assert!(error.is_busy(), "{error}"),
-                    }
-                    if round % 64 == 0 {
-                        drop(cache.clear());
-                    }
-                }
-            })
-        })
-        .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert!(world.most_alive() <= 3);
-    cache.clear().wait().unwrap();
-    assert_eq!(world.alive(), 0);
-    check(&cache);
-}
-
-#[test]
-fn s2_an_observer_hears_of_everything_but_hits() {
-    let told: Arc<std::sync::Mutex<Vec<(u64, String)>>> = Arc::default();
-    let cache = {
-        let told = told.clone();
-        Cache::<u64, u64>::builder()
-            .capacity(1)
-            .release(|value| if value == 2 { Err(failure("no")) } else { Ok(()) })
-            .observer(move |event| {
-                let what = match event.kind {
-                    EventKind::BuildStarted => "started",
-                    EventKind::BuildFinished { error: None, .. } => "built",
-                    EventKind::BuildFinished { .. } => "failed",
-                    EventKind::Evicted => "evicted",
-                    EventKind::Retired => "retired",
-                    EventKind::Released => "released",
-                    EventKind::ReleaseFailed { .. } => "release failed",
-                    EventKind::Abandoned => "abandoned",
-                    _ => "new",
-                };
-                told.lock().unwrap().push((*event.key, what.to_owned()));
-            })
-            .build()
-            .unwrap()
-    };
-    let take = || std::mem::take(&mut *told.lock().unwrap());
-    let said = |list: &[(u64, &str)]| -> Vec<(u64, String)> {
-        list.iter().map(|&(key, what)| (key, what.to_owned())).collect()
-    };
-    cache.get_or_build(&1, || Ok::<_, Failure>(1)).unwrap();
-    cache.get_or_build(&1, || Ok::<_, Failure>(1)).unwrap();
-    assert_eq!(take(), said(&[(1, "started"), (1, "built")]));
-    cache.get_or_build(&2, || Ok::<_, Failure>(2)).unwrap();
-    assert_eq!(take(), said(&[(1, "evicted"), (1, "released"), (2, "started"), (2, "built")]));
-    drop(cache.clear());
-    assert_eq!(take(), said(&[(2, "retired"), (2, "release failed")]));
-    assert!(cache.get_or_build(&3, || Err::<u64, _>(failure("no"))).is_err());
-    assert_eq!(take(), said(&[(3, "started"), (3, "failed")]));
-    let pinned = cache.get_or_build(&4, || Ok::<_, Failure>(4)).unwrap();
-    assert_eq!(cache.clear().abandon(), 1);
-    drop(pinned);
-    let all = said(&[(4, "started"), (4, "built"), (4, "retired"), (4, "abandoned")]);
-    assert_eq!(take(), all);
 }

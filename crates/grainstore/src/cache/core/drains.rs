@@ -181,3 +181,43 @@ pub(crate) fn tell(
         coverage.iter().flat_map(|drain| drain.end(index, ending, failure.as_ref())).collect();
     (failure.and_then(|failure| failure.give_up()), wakers)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn what_changed_before_the_sleep_is_not_slept_through() {
+        let drain = DrainState::default();
+        let seen = drain.changes();
+        drain.nudge();
+        drain.sleep(seen, None);
+        drain.sleep(seen, Some(Duration::from_secs(3600)));
+        assert!(drain.changed_since(seen, Waker::noop()));
+    }
+
+    #[test]
+    fn a_sleep_ends_with_the_next_change_and_not_before() {
+        let drain = Arc::new(DrainState::default());
+        let seen = drain.changes();
+        let (says, hears) = channel();
+        let sleeper = thread::spawn({
+            let drain = drain.clone();
+            move || {
+                says.send(()).unwrap();
+                drain.sleep(seen, None);
+                drain.changes()
+            }
+        });
+        hears.recv().unwrap();
+        // Time to fall asleep, or to come back although nothing changed.
+        for _ in 0..100 {
+            thread::yield_now();
+        }
+        drain.nudge();
+        assert_ne!(sleeper.join().unwrap(), seen);
+    }
+}
