@@ -175,7 +175,7 @@ fn errors_are_told_apart() {
         let error = build(&cuda, &ptx_of(".version 8.0 nonsense"));
         match &error {
             BackendError::Compile { log } => {
-                assert!(log.contains("ptxas: nonsense in line 1"), "{log}")
+                assert!(log.contains("ptxas: nonsense in line 1"), "{log}");
             }
             other => panic!("{other}"),
         }

@@ -60,7 +60,7 @@ pub(crate) fn on_nvrtc(test: &str, body: impl Fn(&CudaBackend)) {
         match backend.toolchain(&hopper()) {
             Ok(_) => body(&backend),
             Err(missing @ BackendError::Missing { .. }) => {
-                not_run(test, "nvrtc", &missing.to_string())
+                not_run(test, "nvrtc", &missing.to_string());
             }
             Err(other) => panic!("{other}"),
         }
