@@ -276,6 +276,9 @@ impl Backend for CudaBackend {
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>, BackendError> {
+        // Its version is in every device's keys: so the first request need not wait until it is
+        // loaded. Without it, what is ready-made still runs.
+        let _ = self.nvrtc();
         Ok(self.found()?.devices.iter().map(|device| device.info.clone()).collect())
     }
 
