@@ -154,6 +154,15 @@ fn caches_that_come_and_go() {
     });
 }
 
+#[test]
+fn caches_of_plans_that_come_and_go_above_one_of_kernels() {
+    let kernels = Cache::<u64, u64>::builder().capacity(4).build().unwrap();
+    holds_its_memory(5_000, |key| {
+        let plans = Cache::<u64, u64>::builder().borrows_from(&kernels).build().unwrap();
+        plans.get_or_build(&key, || Ok::<_, Failure>(key)).unwrap();
+    });
+}
+
 /// Hits of every kind on one key, each a few times, since the first may make what later ones use.
 fn hits_allocate_nothing<K: std::hash::Hash + Eq + Clone + Send + Sync + 'static>(key: &K) {
     let cache = Cache::<K, u64>::builder().capacity(4).idle(|_| true).build().unwrap();

@@ -46,7 +46,10 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     }
 
     pub(crate) fn add_borrower(&self, borrower: Weak<dyn Borrower>) {
-        self.borrowers.lock().push(borrower);
+        let mut borrowers = self.borrowers.lock();
+        // Those that are gone hold memory as long as they stand here.
+        borrowers.retain(|borrower| borrower.strong_count() > 0);
+        borrowers.push(borrower);
     }
 }
 
