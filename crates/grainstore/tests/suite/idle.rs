@@ -171,6 +171,8 @@ fn e7_a_look_up_by_idle_of_its_own_value_is_neither_pin_nor_use() {
     });
     world.fill(&cache, 1..=3);
     assert_eq!(parts(&cache.get_or_build(&4, || world.build(4)).unwrap_err()), [0, 3, 0, 0]);
+    // They were hits all the same.
+    assert_eq!(cache.statistics().hits, 6);
     busy.store(false, Ordering::SeqCst);
     world.fill(&cache, 4..=6);
     // The questions above have changed nothing about the order.

@@ -112,6 +112,28 @@ fn e8_plans_are_not_given_up_where_that_can_free_nothing() {
     drain.wait().unwrap();
 }
 
+/// P8 holds above as well: where plans may not be released, none gives way.
+#[test]
+fn e8_p8_plans_do_not_give_way_on_a_thread_that_may_not_release_them() {
+    let world = World::default();
+    let kernels = world.cache(1);
+    let allowed = Arc::new(AtomicBool::new(false));
+    let plans = {
+        let allowed = allowed.clone();
+        Cache::<u64, Pinned<Module>>::builder()
+            .borrows_from(&kernels)
+            .may_release(move || allowed.load(Ordering::SeqCst))
+            .build()
+            .unwrap()
+    };
+    drop(plans.get_or_build(&1, || kernels.get_or_build(&1, || world.build(1))).unwrap());
+    let error = kernels.get_or_build(&2, || world.build(2)).unwrap_err();
+    assert_eq!((parts(&error), plans.len()), ([1, 0, 0, 0], 1));
+    allowed.store(true, Ordering::SeqCst);
+    assert!(kernels.get_or_build(&2, || world.build(2)).is_ok());
+    assert_eq!((world.released(), plans.len()), (vec![1], 0));
+}
+
 #[test]
 fn e8_plans_also_give_way_for_what_they_pin_among_the_retired() {
     let (world, kernels, plans) = two_levels(1, 10);

@@ -214,6 +214,33 @@ mod tests {
     }
 
     #[test]
+    fn its_table_is_as_long_as_it_has_to_be() {
+        let (index, mut ledger) = (Index::new(0), Ledger::new(None));
+        for entry in 0..1_000_u32 {
+            index.insert(&mut ledger, u64::from(entry) << 32, entry);
+            let (length, used) =
+                index.with_tables(&mut ledger, |tables| (tables.current().len(), tables.used));
+            assert_eq!(used, entry as usize + 1);
+            // Never more than three quarters full, and it was, or nearly, before it was doubled.
+            assert!(used * 4 <= length * 3, "{used} of {length}");
+            assert!(length == SMALLEST || used * 8 > length * 3, "{used} of {length}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_taken_out_without_harm() {
+        let (index, mut ledger) = (Index::new(0), Ledger::new(None));
+        for entry in 0..8_u32 {
+            index.insert(&mut ledger, u64::from(entry % 3) << 32, entry);
+        }
+        for tag in 0..16_u64 {
+            index.remove(&mut ledger, tag << 32, 99);
+        }
+        assert!((0..8_u32).all(|entry| finds(&index, u64::from(entry % 3) << 32, entry)));
+        assert_eq!(index.with_tables(&mut ledger, |tables| tables.used), 8);
+    }
+
+    #[test]
     fn it_agrees_with_a_map_through_insertions_and_removals() {
         let (index, mut ledger) = (Index::new(0), Ledger::new(None));
         let mut model: HashMap<u32, u64> = HashMap::new();

@@ -337,3 +337,59 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_entries(count: u32) -> Ledger {
+        let mut ledger = Ledger::new(None);
+        for index in 0..count {
+            assert_eq!(ledger.take_entry(), (index, u64::from(index) + 1));
+        }
+        ledger
+    }
+
+    #[test]
+    fn room_for_entries_grows_in_small_steps() {
+        let mut ledger = Ledger::new(None);
+        for entries in 1..10_000 {
+            ledger.take_entry();
+            let room = ledger.records.capacity();
+            assert!(room <= entries * 5 / 4 + 16, "room for {room}: {entries}");
+        }
+    }
+
+    #[test]
+    fn a_use_moves_what_is_in_the_order_and_is_noted_of_the_rest() {
+        let mut ledger = with_entries(3);
+        ledger.enqueue(0, 1);
+        ledger.enqueue(1, 2);
+        ledger.use_at(0, 3);
+        ledger.use_at(2, 9);
+        assert_eq!(ledger.next_in_order(None), Some((2, 1)));
+        assert_eq!(ledger.next_in_order(Some((2, 1))), Some((3, 0)));
+        assert_eq!((ledger.ordered(), ledger.last_use(2)), (2, 9));
+    }
+
+    #[test]
+    fn a_question_is_one_node_until_it_is_left_to_a_build() {
+        let mut ledger = with_entries(2);
+        let (asked, other, build) = (ledger.ask(0), ledger.ask(1), ledger.nodes.next());
+        assert_eq!(ledger.ask(0), asked);
+        assert_ne!(asked, other);
+        ledger.leave_ask_to(0, build);
+        assert_eq!((ledger.ask(0), ledger.ask(1)), (build, other));
+    }
+
+    #[test]
+    fn a_flight_is_its_entrys_until_it_ends() {
+        let mut ledger = with_entries(2);
+        let flights = [ledger.begin_flight(0), ledger.begin_flight(1)];
+        assert!(ledger.is_flight_of(0, &flights[0]) && ledger.is_flight_of(1, &flights[1]));
+        assert!(!ledger.is_flight_of(0, &flights[1]));
+        assert!(!ledger.end_flight(0).shared);
+        assert!(!ledger.is_flight_of(0, &flights[0]));
+        assert!(ledger.share_flight(1).is_some() && ledger.end_flight(1).shared);
+    }
+}

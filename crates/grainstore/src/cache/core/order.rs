@@ -161,6 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn a_few_that_leave_the_middle_of_many_move_nothing() {
+        let mut order = Order::default();
+        (0..1_000).for_each(|time| order.insert((time, 7)));
+        (500..600).for_each(|time| order.remove((time, 7)));
+        assert_eq!((order.line.len(), order.empty, order.len()), (1_000, 100, 900));
+    }
+
+    #[test]
+    fn its_room_grows_with_what_is_in_it_in_small_steps() {
+        let mut order = Order::default();
+        for time in 0..10_000 {
+            order.insert((time, 7));
+            let room = order.line.capacity();
+            assert!(room <= order.len() * 5 / 4 + FEW, "room for {room}: {}", order.len());
+        }
+    }
+
+    #[test]
     fn what_comes_in_with_the_latest_time_is_not_sorted() {
         let mut order = Order::default();
         for time in 0..1_000 {
