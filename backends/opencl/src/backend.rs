@@ -174,9 +174,8 @@ impl OpenClBackendBuilder {
     /// [`BackendError::Missing`] for the library; whatever the driver says.
     ///
     /// # Safety
-    /// `context` is a live context, and it was made through the library that this backend loads (see
-    /// [`library`](Self::library)), or through another loader of the same drivers. It must be live
-    /// for this call alone.
+    /// `context` is a context, live until this returns. It was made through the library that this
+    /// backend loads (see [`library`](Self::library)), or through another loader of the same driver.
     pub unsafe fn build_in(self, context: cl_context) -> Result<OpenClBackend, BackendError> {
         let driver = Driver::new(library::load(self.library.as_ref())?);
         // SAFETY: the caller's word.

@@ -89,3 +89,18 @@ fn name(code: i32) -> &'static str {
         _ => "an error that OpenCL has no name for",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_what_a_caller_would_do_about_it() {
+        let error = |code| BackendError::from(Failure { call: "clCreateContext", code });
+        assert!(matches!(error(Some(NO_PLATFORM)), BackendError::Missing { .. }));
+        let BackendError::DeviceLost { message } = error(Some(LOST)) else { panic!("not lost") };
+        assert_eq!(message, "clCreateContext: CL_DEVICE_NOT_AVAILABLE (-2)");
+        assert!(matches!(error(Some(-6)), BackendError::Failed { .. }));
+        assert!(error(None).to_string().contains("older than OpenCL 1.2"));
+    }
+}

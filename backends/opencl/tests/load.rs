@@ -120,3 +120,29 @@ fn the_toolchain_holds_the_variables_that_steer_the_compiler() {
         assert!(!text.contains("POCL_CACHE_DIR"), "{text}");
     });
 }
+
+#[test]
+fn code_for_a_local_size_is_in_the_binary_where_pocl_is_told_so() {
+    let test = "code_for_a_local_size_is_in_the_binary_where_pocl_is_told_so";
+    let size = "64-1-1-goffs0-smallgrid";
+    if !is_child() {
+        let output = in_child(test, &[("POCL_BINARY_SPECIALIZE_WG", size)]);
+        return common::print_output(&output);
+    }
+    on_opencl(test, |opencl, device| {
+        let target = opencl.target(&device).unwrap();
+        if !target.as_str().starts_with("Portable Computing Language") {
+            return common::not_run(test, "the first driver here is not PoCL");
+        }
+        // It adds code and changes none, so artifacts are good with and without it.
+        let toolchain = opencl.toolchain(&target).unwrap();
+        assert!(!toolchain.as_str().contains("SPECIALIZE_WG"), "{}", toolchain.as_str());
+        let artifact = opencl.build(&device, &saxpy()).unwrap().1.unwrap();
+        let holds = |text: &str| {
+            artifact.binary().windows(text.len()).any(|bytes| bytes == text.as_bytes())
+        };
+        assert!(holds(size));
+        assert!(holds("0-0-0/"), "the code for any size is there too");
+        check_saxpy(&opencl.load(&device, &saxpy(), &artifact).unwrap());
+    });
+}
