@@ -288,3 +288,166 @@ fn needs_decision(word: u64) -> bool {
 fn last_matters(rest: u64) -> bool {
     needs_decision(rest) && rest & HOLD == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLAIMED: u64 = RESIDENT | HOLD | CLAIM;
+    const PHASES: [u64; 6] = [VACANT, BUILDING, RESIDENT, RETIRED, RELEASING, ABANDONED];
+
+    /// From that word the step gives that answer, and leaves that word.
+    #[track_caller]
+    fn leads<A: PartialEq + std::fmt::Debug>(
+        step: impl Fn(&State) -> A,
+        steps: impl IntoIterator<Item = (u64, A, u64)>,
+    ) {
+        for (from, answer, to) in steps {
+            let state = State(AtomicU64::new(from));
+            assert_eq!(step(&state), answer, "from {from:#x}");
+            let word = state.0.load(Ordering::SeqCst);
+            assert_eq!(word, to, "from {from:#x} to {word:#x} instead of {to:#x}");
+        }
+    }
+
+    /// The word of every phase but these, which the step answers so, and leaves alone.
+    fn elsewhere<A: Copy>(phases: &[u64], answer: A) -> Vec<(u64, A, u64)> {
+        let others = PHASES.into_iter().filter(|phase| !phases.contains(phase));
+        others.map(|phase| (phase, answer, phase)).collect()
+    }
+
+    #[test]
+    fn phases_flags_and_pins_have_bits_of_their_own() {
+        let flags = HOLD | CLAIM | PARKED;
+        assert_eq!((PHASE & flags, PHASE & PINS, flags & PINS), (0, 0, 0));
+        assert_eq!(PHASE | flags | PINS, u64::MAX);
+        assert_eq!(flags.count_ones(), 3);
+        let different: std::collections::HashSet<_> = PHASES.into();
+        assert!(different.len() == PHASES.len() && PHASES.iter().all(|phase| phase & !PHASE == 0));
+    }
+
+    #[test]
+    fn a_build_is_installed_in_the_phase_that_became_of_it() {
+        let state = State::vacant();
+        let word = || state.0.load(Ordering::SeqCst);
+        state.start_build();
+        assert!(word() == BUILDING && state.is_building());
+        state.install(3);
+        assert!(word() == RESIDENT | 3 && state.is_resident() && !state.is_building());
+        state.install_unretained(2);
+        assert!(word() == RETIRED | 2 && state.is_counted() && !state.is_resident());
+        state.install_retired();
+        assert!(word() == RETIRED | HOLD && !state.is_counted() && !state.is_abandoned());
+        state.install_abandoned();
+        assert!(word() == ABANDONED | HOLD && state.is_abandoned() && !state.is_claimed());
+        state.revoke();
+        assert!(word() == CLAIMED && state.is_claimed());
+        state.vacate();
+        assert_eq!(word(), VACANT);
+    }
+
+    #[test]
+    fn a_pin_takes_the_claim_away_and_what_idle_looks_up_does_not() {
+        leads(State::pin, elsewhere(&[RESIDENT], false));
+        leads(State::pin, [(CLAIMED | 4, true, RESIDENT | HOLD | 5)]);
+        leads(State::pin, [(RESIDENT | PARKED | 1, true, RESIDENT | PARKED | 2)]);
+        leads(State::pin_beside_claim, elsewhere(&[RESIDENT], false));
+        leads(State::pin_beside_claim, [(CLAIMED | 4, true, CLAIMED | 5)]);
+        leads(State::pin_again, [(CLAIMED | 4, (), RESIDENT | HOLD | 5)]);
+        leads(State::pin_again, [(RETIRED | HOLD | 1, (), RETIRED | HOLD | 2)]);
+    }
+
+    #[test]
+    fn a_pin_in_a_slot_stands_where_the_entry_is_resident_and_not_claimed() {
+        leads(State::allows_announced_pin, elsewhere(&[RESIDENT], false));
+        let others = RESIDENT | HOLD | PARKED | 7;
+        leads(State::allows_announced_pin, [(RESIDENT, true, RESIDENT), (others, true, others)]);
+        leads(State::allows_announced_pin, [(CLAIMED, false, CLAIMED)]);
+    }
+
+    #[test]
+    fn the_last_unpin_of_what_waits_for_it_holds_the_entry() {
+        use super::Unpin::{Held, Nothing};
+        leads(
+            State::unpin,
+            [(RESIDENT | 2, Nothing, RESIDENT | 1), (RESIDENT | 1, Nothing, RESIDENT)],
+        );
+        leads(State::unpin, [(RESIDENT | PARKED | 2, Nothing, RESIDENT | PARKED | 1)]);
+        leads(State::unpin, [(RESIDENT | PARKED | 1, Held, RESIDENT | HOLD)]);
+        leads(
+            State::unpin,
+            [(RETIRED | 1, Held, RETIRED | HOLD), (RETIRED | 2, Nothing, RETIRED | 1)],
+        );
+        leads(State::unpin, [(ABANDONED | 1, Held, ABANDONED | HOLD)]);
+        // Somebody else decides already.
+        leads(State::unpin, [(RETIRED | HOLD | 1, Nothing, RETIRED | HOLD)]);
+    }
+
+    #[test]
+    fn a_claim_holds_what_is_free_and_parks_what_is_pinned() {
+        leads(State::claim, elsewhere(&[RESIDENT], Claim::Gone));
+        leads(State::claim, [(RESIDENT, Claim::Claimed, CLAIMED)]);
+        leads(State::claim, [(RESIDENT | 2, Claim::Parked, RESIDENT | PARKED | 2)]);
+        leads(State::claim, [(RESIDENT | PARKED | 2, Claim::Parked, RESIDENT | PARKED | 2)]);
+        leads(State::claim, [(RESIDENT | HOLD, Claim::Held, RESIDENT | HOLD)]);
+        leads(State::park_held, [(CLAIMED | 1, (), RESIDENT | PARKED | 1)]);
+        leads(State::unpark, [(RESIDENT | PARKED | 1, (), RESIDENT | 1), (RESIDENT, (), RESIDENT)]);
+    }
+
+    #[test]
+    fn only_a_claim_that_still_stands_is_confirmed() {
+        leads(State::confirm, elsewhere(&[], false));
+        leads(State::confirm, [(CLAIMED, true, RELEASING), (CLAIMED | 1, false, CLAIMED | 1)]);
+        leads(State::confirm, [(RESIDENT | HOLD, false, RESIDENT | HOLD)]);
+    }
+
+    #[test]
+    fn what_is_retired_free_is_held_by_who_retires_it() {
+        leads(
+            State::retire,
+            [(RESIDENT, true, RETIRED | HOLD), (RESIDENT | 2, false, RETIRED | 2)],
+        );
+        leads(State::retire, [(CLAIMED, false, RETIRED | HOLD)]);
+        let parked = RESIDENT | HOLD | PARKED | 1;
+        leads(State::retire, [(parked, false, RETIRED | HOLD | 1)]);
+        leads(State::abandon, elsewhere(&[RETIRED], None));
+        leads(State::abandon, [(RETIRED, Some(true), ABANDONED | HOLD)]);
+        leads(State::abandon, [(RETIRED | 2, Some(false), ABANDONED | 2)]);
+        leads(State::abandon, [(RETIRED | HOLD, Some(false), ABANDONED | HOLD)]);
+        leads(State::abandon, [(RETIRED | HOLD | 2, Some(false), ABANDONED | HOLD | 2)]);
+    }
+
+    #[test]
+    fn one_holds_what_nobody_pins_or_holds_and_lets_go_of_it() {
+        leads(State::hold_retired, elsewhere(&[RETIRED], false));
+        leads(
+            State::hold_retired,
+            [(RETIRED, true, RETIRED | HOLD), (RETIRED | 1, false, RETIRED | 1)],
+        );
+        leads(State::hold_left, elsewhere(&[RETIRED, ABANDONED], false));
+        for phase in [RETIRED, ABANDONED] {
+            leads(State::hold_left, [(phase, true, phase | HOLD), (phase | 1, false, phase | 1)]);
+            leads(State::hold_left, [(phase | HOLD, false, phase | HOLD)]);
+        }
+        let leave = |counted| move |state: &State| state.leave_to_pins(counted);
+        leads(leave(false), [(RETIRED | HOLD, true, RETIRED)]);
+        leads(leave(true), [(RETIRED | HOLD, false, RETIRED | HOLD)]);
+        leads(leave(true), [(RETIRED | HOLD | 1, true, RETIRED | 1)]);
+        leads(State::let_go_retired, [(RETIRED | HOLD, true, RETIRED)]);
+        leads(State::let_go_retired, [(ABANDONED | HOLD, false, ABANDONED | HOLD)]);
+        leads(State::start_release, [(RETIRED | HOLD, true, RELEASING)]);
+        leads(State::start_release, [(ABANDONED | HOLD, false, ABANDONED | HOLD)]);
+    }
+
+    #[test]
+    fn who_lets_go_decides_about_what_was_parked_or_retired_meanwhile() {
+        use LetGo::{Free, StillHeld};
+        leads(State::let_go, [(CLAIMED, Free, RESIDENT), (CLAIMED | 1, Free, RESIDENT | 1)]);
+        leads(State::let_go, [(RESIDENT | HOLD | PARKED, StillHeld, RESIDENT | HOLD)]);
+        let pinned = RESIDENT | HOLD | PARKED | 1;
+        leads(State::let_go, [(pinned, Free, RESIDENT | PARKED | 1)]);
+        leads(State::let_go, [(RETIRED | HOLD, StillHeld, RETIRED | HOLD)]);
+        leads(State::let_go, [(ABANDONED | HOLD, StillHeld, ABANDONED | HOLD)]);
+        leads(State::let_go, [(RETIRED | HOLD | 1, Free, RETIRED | 1)]);
+    }
+}

@@ -365,3 +365,121 @@ impl Mark {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes which slots it was told of.
+    #[derive(Default)]
+    struct Heard(std::sync::Mutex<Vec<usize>>);
+
+    impl Watcher for Heard {
+        fn watched_pin_gone(self: Arc<Self>, _: &'static Reader, slot: usize) {
+            self.0.lock().unwrap().push(slot);
+        }
+
+        fn thread_gone(self: Arc<Self>, _: &'static Reader) {}
+    }
+
+    fn reader() -> (Arc<Heard>, &'static Reader) {
+        let heard = Arc::new(Heard::default());
+        (heard.clone(), Reader::take(1, local::as_watcher(&Arc::downgrade(&heard))))
+    }
+
+    fn resident() -> State {
+        let state = State::vacant();
+        state.install(0);
+        state
+    }
+
+    #[test]
+    fn pins_are_in_slots_until_all_are_taken_and_the_state_counts_none() {
+        let ((_, reader), state) = (reader(), resident());
+        let mut pins: Vec<_> = (0..SLOTS).map(|_| reader.pin(7, &state).unwrap()).collect();
+        assert!(pins.iter().all(|pin| !pin.is_counted()) && !state.is_counted());
+        assert!(reader.pin(7, &state).is_none());
+        assert!(reader.pinning(7).eq(0..SLOTS) && reader.pinning(8).next().is_none());
+        assert!(reader.pins_somewhere(7) && !reader.pins_somewhere(6));
+        assert!(pins.swap_remove(4).unpin() && !Mark::COUNTED.unpin());
+        assert!(!reader.pins(4, 7));
+        assert!(reader.pin(9, &state).is_some_and(|pin| reader.pins(4, 9) && pin.unpin()));
+        pins.into_iter().for_each(Mark::give_up);
+        assert!(!reader.pins_somewhere(7));
+        reader.give_back();
+    }
+
+    #[test]
+    fn what_is_claimed_or_retired_is_pinned_in_no_slot() {
+        let (_, reader) = reader();
+        for change in [|state: &State| _ = state.claim(), |state: &State| _ = state.retire()] {
+            let state = resident();
+            change(&state);
+            assert!(reader.pin(7, &state).is_none() && !reader.pins_somewhere(7));
+        }
+        reader.give_back();
+    }
+
+    #[test]
+    fn the_end_of_a_watched_pin_is_told_and_of_no_other() {
+        let ((heard, reader), state) = (reader(), resident());
+        let told = || std::mem::take(&mut *heard.0.lock().unwrap());
+        let pins: Vec<_> = (0..4).map(|_| reader.pin(7, &state).unwrap()).collect();
+        reader.watch(1);
+        reader.watch(2);
+        reader.unwatch(2);
+        pins.into_iter().for_each(Mark::give_up);
+        assert_eq!(told(), [1]);
+        reader.unwatch(1);
+        let pins: Vec<_> = (0..2).map(|_| reader.pin(7, &state).unwrap()).collect();
+        pins.into_iter().for_each(Mark::give_up);
+        assert_eq!(told(), [0_usize; 0]);
+        reader.give_back();
+    }
+
+    #[test]
+    fn a_hit_is_noted_later_than_all_before_it_and_counted_once() {
+        let ((_, reader), clock) = (reader(), AtomicU64::new(0));
+        assert!(!reader.note(3, &clock) && reader.hits() == 0);
+        reader.grow(4);
+        assert!(reader.note_at_once(3, &clock));
+        assert_eq!((reader.stamp(3), reader.clock(), reader.hits()), (1, 1, 1));
+        // The cache's clock has gone on: an install was later than that.
+        clock.store(10, Ordering::Relaxed);
+        assert!(!reader.note_at_once(2, &clock) && reader.note(2, &clock));
+        assert_eq!((reader.stamp(2), reader.clock(), reader.hits()), (10, 10, 2));
+        assert!(reader.note_at_once(3, &clock));
+        reader.count_hit();
+        assert_eq!((reader.stamp(3), reader.clock(), reader.hits()), (11, 12, 4));
+        assert_eq!((reader.stamp(1), reader.stamp(1_000)), (0, 0));
+        reader.give_back();
+        assert_eq!((reader.clock(), reader.hits(), reader.stamp(3)), (0, 0, 0));
+    }
+
+    #[test]
+    fn stamps_grow_in_small_steps_and_are_kept() {
+        let ((_, reader), clock) = (reader(), AtomicU64::new(0));
+        // SAFETY: no other thread knows of this reader.
+        let room = || reader.own.stamps.with(|stamps| unsafe { &*stamps }.len());
+        for entries in 1..2_000_usize {
+            reader.grow(entries);
+            assert!((entries..=entries * 5 / 4 + FEWEST_STAMPS).contains(&room()), "{entries}");
+            assert!(reader.note(entries as u32 - 1, &clock));
+        }
+        assert!((0..1_999_u32).all(|entry| reader.stamp(entry) == u64::from(entry) + 1));
+        let before = room();
+        reader.grow(1);
+        assert_eq!(room(), before);
+        reader.give_back();
+    }
+
+    #[test]
+    fn readers_have_addresses_of_their_own_and_are_of_one_cache() {
+        let ((_, one), (_, other)) = (reader(), reader());
+        assert_ne!(one.address(), other.address());
+        assert!(one.is_for(1) && !one.is_for(2));
+        one.give_back();
+        assert!(!one.is_for(1));
+        other.give_back();
+    }
+}
