@@ -126,6 +126,26 @@ fn abandoned_values() {
     });
 }
 
+/// Values abandoned with a pin, and builds abandoned that come to something or to nothing: the last
+/// of them ends a cache that has no handle any more.
+#[test]
+fn caches_that_end_after_what_they_abandoned() {
+    holds_its_memory(5_000, |key| {
+        let cache = Cache::<u64, u64>::builder().capacity(4).build().unwrap();
+        let pin = cache.get_or_build(&1, || Ok::<_, Failure>(key)).unwrap();
+        assert_eq!(cache.clear().abandon(), 1);
+        for fails in [false, true] {
+            let told = cache.get_or_build(&2, || {
+                assert_eq!(cache.remove(&2).abandon(), 1);
+                if fails { Err(failure("no")) } else { Ok(key) }
+            });
+            assert!(told.is_err());
+        }
+        drop(cache);
+        assert_eq!(*pin, key);
+    });
+}
+
 #[test]
 fn threads_that_come_and_go() {
     let cache = Cache::<u64, u64>::builder().capacity(4).build().unwrap();

@@ -190,6 +190,37 @@ fn p4_a_release_may_call_its_cache() {
     check(&cache);
 }
 
+/// What a release or an `idle` does reaps nothing in turn, or releases would nest without end.
+#[test]
+fn p4_a_reap_inside_a_release_releases_nothing() {
+    let world = World::default();
+    let myself: Arc<OnceLock<Cache<u64, Module>>> = Arc::default();
+    let cache = {
+        let (idle, release, myself) = (world.clone(), world.clone(), myself.clone());
+        Cache::<u64, Module>::builder()
+            .idle(move |module| idle.is_idle(module))
+            .release(move |module| {
+                if module.key == 1 {
+                    release.set_busy(2, false);
+                    let reaped = myself.get().unwrap().reap();
+                    if reaped > 0 {
+                        release.fault(format!("{reaped} were reaped inside a release"));
+                    }
+                }
+                release.release(module);
+            })
+            .build()
+            .unwrap()
+    };
+    assert!(myself.set(cache.clone()).is_ok());
+    world.set_busy(2, true);
+    world.fill(&cache, [1, 2]);
+    drop(cache.remove(&2));
+    assert_eq!(cache.remove(&1).released(), 1);
+    assert_eq!((world.released(), cache.reap()), (vec![1], 1));
+    assert_eq!(world.released(), [1, 2]);
+}
+
 #[test]
 fn p4_a_release_that_inserts_meets_a_place_still_taken() {
     let myself: Arc<OnceLock<Cache<u64, u64>>> = Arc::default();

@@ -126,3 +126,26 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         self.note_opening(&mut ledger);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cache;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let mut pause = Pause::new();
+        let pauses: Vec<_> = (0..12).map(|_| pause.next()).collect();
+        assert_eq!((pauses[0], pauses[11]), (FIRST_PAUSE, LAST_PAUSE));
+        assert!(pauses.windows(2).all(|two| two[1] == (two[0] * 2).min(LAST_PAUSE)));
+    }
+
+    #[test]
+    fn who_has_waited_is_no_sleeper_any_more() {
+        let cache = Cache::<u64, u64>::builder().capacity(1).build().unwrap();
+        let pin = cache.get_or_build(&1, || Ok::<_, std::io::Error>(1)).unwrap();
+        assert!(!cache.wait_for_room(Duration::from_millis(1)));
+        assert_eq!(cache.core().ledger().sleepers, 0);
+        drop(pin);
+    }
+}
