@@ -1,6 +1,5 @@
 //! The [`Backend`] itself: ties compiler, driver, devices and modules together.
 
-use std::ffi::CString;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,15 +9,16 @@ use grainstore_runtime::{
 };
 
 use crate::artifact;
+use crate::assembler::Refused;
 use crate::builder::{CudaBackendBuilder, Settings};
 use crate::compile::{self, Compiled};
-use crate::context::{Context, Refused};
-use crate::cubin;
-use crate::device::{self, Device};
-use crate::driver::Driver;
+use crate::context::Context;
+use crate::device::Device;
+use crate::found::Found;
+use crate::loaded::Loaded;
 use crate::module::CudaModule;
-use crate::names::Names;
 use crate::nvrtc::Nvrtc;
+use crate::ready::{self, not_taken};
 use crate::target::{self, Architecture, Code};
 use crate::toolchain;
 
@@ -29,14 +29,6 @@ pub struct CudaBackend {
     /// Both are looked for until they are found: what is installed later counts too.
     nvrtc: Mutex<Option<Arc<Nvrtc>>>,
     found: Mutex<Option<Arc<Found>>>,
-}
-
-/// The driver and its devices, which stay the same for the life of a process.
-pub(crate) struct Found {
-    driver: Arc<Driver>,
-    devices: Vec<Device>,
-    /// The application's context, where there is one: it stands for the device's primary one.
-    own: Option<Arc<Context>>,
 }
 
 impl CudaBackend {
@@ -107,25 +99,7 @@ impl CudaBackend {
         if spec.language() == Language::CudaCpp {
             return compile::cuda_cpp(&*self.nvrtc()?, architecture, spec, &self.settings.allowed);
         }
-        compile::check(spec)?;
-        let mut compiled = match spec.language() {
-            Language::Ptx => ready_ptx(architecture, spec, context)?,
-            Language::Cubin => ready_cubin(spec)?,
-            language => {
-                let what = format!("kernel `{}` is written in {language}", spec.name());
-                let hint = "the CUDA backend takes CUDA C++, PTX and CUBIN";
-                return Err(BackendError::unsupported(what, hint));
-            }
-        };
-        let entry = spec.entry().map(|entry| (entry.to_owned(), entry.to_owned()));
-        if let Some((entry, _)) = &entry
-            && compiled.names.in_code(entry).is_none()
-        {
-            let available = compiled.names.kernels;
-            return Err(BackendError::NoEntryPoint { entry: entry.clone(), available });
-        }
-        compiled.names.entry = entry;
-        Ok(compiled)
+        ready::code(architecture, spec, context)
     }
 }
 
@@ -143,90 +117,6 @@ fn once<T>(
     Ok(found)
 }
 
-impl Found {
-    fn all(settings: &Settings) -> Result<Self, BackendError> {
-        let driver = Driver::load(settings.driver.as_deref())?;
-        let devices = device::find(&driver)?;
-        Ok(Self { driver, devices, own: None })
-    }
-
-    /// The device of the application's context alone, under the number that it has anyway.
-    ///
-    /// # Safety
-    /// As for [`Context::of_application`].
-    pub(crate) unsafe fn of_application(
-        settings: &Settings,
-        context: crate::RawHandle,
-    ) -> Result<Self, BackendError> {
-        let Self { driver, mut devices, .. } = Self::all(settings)?;
-        // SAFETY: the caller's word.
-        let context = unsafe { Context::of_application(&driver, context) }?;
-        devices.retain(|device| device.raw == context.device());
-        Ok(Self { driver, devices, own: Some(Arc::new(context)) })
-    }
-
-    fn device(&self, id: &DeviceId) -> Result<&Device, BackendError> {
-        self.devices.iter().find(|device| device.info.id == *id).ok_or_else(|| {
-            let there: Vec<_> =
-                self.devices.iter().map(|device| device.info.id.to_string()).collect();
-            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-            BackendError::NoDevice {
-                message: format!("there is no device {id}; there are: {there}"),
-            }
-        })
-    }
-
-    fn context(&self, device: &Device) -> Result<Arc<Context>, BackendError> {
-        match &self.own {
-            Some(context) => Ok(Arc::clone(context)),
-            None => Ok(device.context(&self.driver)?),
-        }
-    }
-}
-
-/// Machine code that the driver makes of ready-made PTX; or the PTX itself, where the target is PTX.
-fn ready_ptx(
-    architecture: &Architecture,
-    spec: &KernelSpec,
-    context: Option<&Context>,
-) -> Result<Compiled, BackendError> {
-    let text = String::from_utf8_lossy(spec.source());
-    let names = Names::of_ptx(&text);
-    if architecture.code == Code::Ptx {
-        return Ok(Compiled { code: Code::Ptx, bytes: spec.source().to_vec(), names });
-    }
-    let Some(context) = context else {
-        return Err(compile::unfit(
-            spec,
-            "the ready-made PTX",
-            "machine code is made of it by the driver, on the machine that has the device: warm it \
-             there, or give it as CUBIN",
-        ));
-    };
-    // A spec's text has no NUL.
-    let ptx = CString::new(spec.source()).unwrap_or_default();
-    let bytes = context.assemble(&ptx).map_err(not_taken)?;
-    if bytes.is_empty() {
-        return Err(BackendError::Compile { log: "the driver made no code of the PTX".to_owned() });
-    }
-    Ok(Compiled { code: Code::Cubin, bytes, names })
-}
-
-fn ready_cubin(spec: &KernelSpec) -> Result<Compiled, BackendError> {
-    let kernels = cubin::kernels(spec.source())
-        .map_err(|what| BackendError::Compile { log: format!("`{}`: {what}", spec.name()) })?;
-    let names = Names { entry: None, kernels };
-    Ok(Compiled { code: Code::Cubin, bytes: spec.source().to_vec(), names })
-}
-
-/// The driver refused what was given as a source.
-fn not_taken(Refused { failure, log }: Refused) -> BackendError {
-    if failure.is_bad_image() {
-        return BackendError::Compile { log: format!("{log}\n{failure}").trim_start().to_owned() };
-    }
-    failure.into()
-}
-
 /// The driver refused an artifact.
 fn not_loaded(Refused { failure, log }: Refused) -> BackendError {
     if failure.is_bad_image() {
@@ -237,11 +127,7 @@ fn not_loaded(Refused { failure, log }: Refused) -> BackendError {
 }
 
 /// Loads code in its form.
-fn load(
-    context: &Arc<Context>,
-    code: Code,
-    bytes: &[u8],
-) -> Result<crate::context::Loaded, Refused> {
+fn load(context: &Arc<Context>, code: Code, bytes: &[u8]) -> Result<Loaded, Refused> {
     match code {
         Code::Cubin => context.load(bytes),
         Code::Ptx => context.load(&[bytes, b"\0"].concat()),

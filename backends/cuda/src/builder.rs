@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use grainstore_runtime::BackendError;
 
-use crate::backend::{CudaBackend, Found};
+use crate::backend::CudaBackend;
+use crate::found::Found;
 use crate::module::RawHandle;
 use crate::target::{Code, Features};
 

@@ -4,7 +4,6 @@ use std::ffi::CString;
 
 use grainstore_runtime::{BackendError, KernelSpec, Language};
 
-use crate::log;
 use crate::names::Names;
 use crate::nvrtc::{Nvrtc, Program};
 use crate::options;
@@ -210,7 +209,8 @@ fn without_entry(nvrtc: &Nvrtc, spec: &KernelSpec, options: &[CString]) -> Backe
 }
 
 fn not_compiled(code: i32, log: &str, spec: &KernelSpec) -> BackendError {
-    let log = log::readable(log, spec.name());
+    // It holds no paths and nothing random: headers go by the names they were given.
+    let log = log.replace(SOURCE_NAME, &format!("{}.cu", spec.name()));
     match code {
         WRONG_SOURCE | WRONG_OPTION => BackendError::Compile { log },
         NO_BUILTINS => BackendError::missing(

@@ -26,7 +26,7 @@ const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so
 const CAPABILITY: [c_int; 2] = [75, 76];
 
 /// What the driver's functions return.
-pub(crate) type Code = c_int;
+pub(crate) type Status = c_int;
 /// A device: a number.
 pub(crate) type RawDevice = c_int;
 type Raw = *mut c_void;
@@ -34,37 +34,37 @@ type Raw = *mut c_void;
 functions! {
     /// The functions, by their names in C.
     Functions {
-        cuInit: unsafe extern "system" fn(c_uint) -> Code,
-        cuDriverGetVersion: unsafe extern "system" fn(*mut c_int) -> Code,
-        cuGetErrorName: unsafe extern "system" fn(Code, *mut *const c_char) -> Code,
-        cuGetErrorString: unsafe extern "system" fn(Code, *mut *const c_char) -> Code,
-        cuDeviceGetCount: unsafe extern "system" fn(*mut c_int) -> Code,
-        cuDeviceGet: unsafe extern "system" fn(*mut RawDevice, c_int) -> Code,
-        cuDeviceGetName: unsafe extern "system" fn(*mut c_char, c_int, RawDevice) -> Code,
-        cuDeviceGetUuid_v2: unsafe extern "system" fn(*mut [u8; 16], RawDevice) -> Code,
-        cuDeviceGetAttribute: unsafe extern "system" fn(*mut c_int, c_int, RawDevice) -> Code,
-        cuDevicePrimaryCtxRetain: unsafe extern "system" fn(*mut Raw, RawDevice) -> Code,
-        cuDevicePrimaryCtxRelease_v2: unsafe extern "system" fn(RawDevice) -> Code,
-        cuDevicePrimaryCtxReset_v2: unsafe extern "system" fn(RawDevice) -> Code,
-        cuCtxPushCurrent_v2: unsafe extern "system" fn(Raw) -> Code,
-        cuCtxPopCurrent_v2: unsafe extern "system" fn(*mut Raw) -> Code,
-        cuCtxGetDevice: unsafe extern "system" fn(*mut RawDevice) -> Code,
-        cuMemGetInfo_v2: unsafe extern "system" fn(*mut usize, *mut usize) -> Code,
+        cuInit: unsafe extern "system" fn(c_uint) -> Status,
+        cuDriverGetVersion: unsafe extern "system" fn(*mut c_int) -> Status,
+        cuGetErrorName: unsafe extern "system" fn(Status, *mut *const c_char) -> Status,
+        cuGetErrorString: unsafe extern "system" fn(Status, *mut *const c_char) -> Status,
+        cuDeviceGetCount: unsafe extern "system" fn(*mut c_int) -> Status,
+        cuDeviceGet: unsafe extern "system" fn(*mut RawDevice, c_int) -> Status,
+        cuDeviceGetName: unsafe extern "system" fn(*mut c_char, c_int, RawDevice) -> Status,
+        cuDeviceGetUuid_v2: unsafe extern "system" fn(*mut [u8; 16], RawDevice) -> Status,
+        cuDeviceGetAttribute: unsafe extern "system" fn(*mut c_int, c_int, RawDevice) -> Status,
+        cuDevicePrimaryCtxRetain: unsafe extern "system" fn(*mut Raw, RawDevice) -> Status,
+        cuDevicePrimaryCtxRelease_v2: unsafe extern "system" fn(RawDevice) -> Status,
+        cuDevicePrimaryCtxReset_v2: unsafe extern "system" fn(RawDevice) -> Status,
+        cuCtxPushCurrent_v2: unsafe extern "system" fn(Raw) -> Status,
+        cuCtxPopCurrent_v2: unsafe extern "system" fn(*mut Raw) -> Status,
+        cuCtxGetDevice: unsafe extern "system" fn(*mut RawDevice) -> Status,
+        cuMemGetInfo_v2: unsafe extern "system" fn(*mut usize, *mut usize) -> Status,
         cuModuleLoadDataEx: unsafe extern "system" fn(
             *mut Raw,
             *const c_void,
             c_uint,
             *mut c_uint,
             *mut *mut c_void,
-        ) -> Code,
-        cuModuleUnload: unsafe extern "system" fn(Raw) -> Code,
-        cuModuleGetFunction: unsafe extern "system" fn(*mut Raw, Raw, *const c_char) -> Code,
+        ) -> Status,
+        cuModuleUnload: unsafe extern "system" fn(Raw) -> Status,
+        cuModuleGetFunction: unsafe extern "system" fn(*mut Raw, Raw, *const c_char) -> Status,
         cuLinkCreate_v2: unsafe extern "system" fn(
             c_uint,
             *mut c_uint,
             *mut *mut c_void,
             *mut Raw,
-        ) -> Code,
+        ) -> Status,
         cuLinkAddData_v2: unsafe extern "system" fn(
             Raw,
             c_uint,
@@ -74,9 +74,9 @@ functions! {
             c_uint,
             *mut c_uint,
             *mut *mut c_void,
-        ) -> Code,
-        cuLinkComplete: unsafe extern "system" fn(Raw, *mut *mut c_void, *mut usize) -> Code,
-        cuLinkDestroy: unsafe extern "system" fn(Raw) -> Code,
+        ) -> Status,
+        cuLinkComplete: unsafe extern "system" fn(Raw, *mut *mut c_void, *mut usize) -> Status,
+        cuLinkDestroy: unsafe extern "system" fn(Raw) -> Status,
     }
 }
 
@@ -112,7 +112,7 @@ impl Driver {
         if code == NO_DEVICE {
             driver.has_devices = false;
         } else {
-            driver.check("cuInit", code)?;
+            driver.check("cuInit", code).map_err(Failure::at_start)?;
         }
         // SAFETY: the number may be written.
         let code = unsafe { (driver.functions.cuDriverGetVersion)(&raw mut driver.version) };
@@ -121,7 +121,7 @@ impl Driver {
     }
 
     /// Turns a status into a result, with the driver's own words for it.
-    pub(crate) fn check(&self, call: &'static str, code: Code) -> Result<(), Failure> {
+    pub(crate) fn check(&self, call: &'static str, code: Status) -> Result<(), Failure> {
         if code == 0 {
             return Ok(());
         }
@@ -136,8 +136,8 @@ impl Driver {
 
     fn word(
         &self,
-        ask: unsafe extern "system" fn(Code, *mut *const c_char) -> Code,
-        code: Code,
+        ask: unsafe extern "system" fn(Status, *mut *const c_char) -> Status,
+        code: Status,
     ) -> Option<String> {
         let mut word = ptr::null();
         // SAFETY: any code may be asked about, and the pointer may be written.

@@ -94,7 +94,7 @@
 //!
 //! What the key does not hold must not change the code. Headers come with the spec, by name; each is
 //! included by exactly that name, also from another header. NVRTC would look for others in the
-//! process's current folder and is told not to; absolute paths are refused. Options are taken only
+//! process's current folder and is told not to; an absolute path that is written out is refused. Options are taken only
 //! where they are known to read no file. Others are refused, with what to do instead;
 //! [`CudaBackendBuilder::allow_option`] adds one that you know to be harmless.
 //!
@@ -110,6 +110,7 @@
 //! and contexts and nothing about GPUs. The conformance battery also runs on a GPU, where there is one.
 
 mod artifact;
+mod assembler;
 mod backend;
 mod builder;
 mod compile;
@@ -117,14 +118,17 @@ mod context;
 mod cubin;
 mod device;
 mod driver;
+mod found;
 mod handle;
 mod identity;
 mod library;
-mod log;
+mod loaded;
 mod module;
 mod names;
 mod nvrtc;
+mod nvrtc_paths;
 mod options;
+mod ready;
 mod status;
 mod target;
 mod toolchain;

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_void};
 use grainstore::Framework;
 use grainstore_runtime::BackendError;
 
-use crate::context::Loaded;
+use crate::loaded::Loaded;
 use crate::names::Names;
 use crate::status::NOT_FOUND;
 use crate::target::Code;

@@ -3,32 +3,26 @@
 //! It is found at run time, needs no driver and no device, and compiles on as many threads as one
 //! likes, each with a program of its own. By NVIDIA's `nvrtc.h`.
 
-use std::env;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr;
 
 use grainstore_runtime::BackendError;
 
 use crate::identity;
 use crate::library::{self, functions};
+use crate::nvrtc_paths::{self, VARIABLE};
 use crate::status::nvrtc_name;
 
-/// The library, or the folder that it is in.
-const VARIABLE: &str = "GRAINSTORE_NVRTC_LIBRARY";
-/// Where the toolkit's installers and users say that the toolkit is.
-const TOOLKIT: [&str; 2] = ["CUDA_PATH", "CUDA_HOME"];
-
-type Code = c_int;
+type Status = c_int;
 type RawProgram = *mut c_void;
 
 functions! {
     /// The functions, by their names in C.
     Functions {
-        nvrtcVersion: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code,
-        nvrtcGetNumSupportedArchs: unsafe extern "C" fn(*mut c_int) -> Code,
-        nvrtcGetSupportedArchs: unsafe extern "C" fn(*mut c_int) -> Code,
+        nvrtcVersion: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
+        nvrtcGetNumSupportedArchs: unsafe extern "C" fn(*mut c_int) -> Status,
+        nvrtcGetSupportedArchs: unsafe extern "C" fn(*mut c_int) -> Status,
         nvrtcCreateProgram: unsafe extern "C" fn(
             *mut RawProgram,
             *const c_char,
@@ -36,17 +30,17 @@ functions! {
             c_int,
             *const *const c_char,
             *const *const c_char,
-        ) -> Code,
-        nvrtcDestroyProgram: unsafe extern "C" fn(*mut RawProgram) -> Code,
-        nvrtcAddNameExpression: unsafe extern "C" fn(RawProgram, *const c_char) -> Code,
-        nvrtcCompileProgram: unsafe extern "C" fn(RawProgram, c_int, *const *const c_char) -> Code,
-        nvrtcGetLoweredName: unsafe extern "C" fn(RawProgram, *const c_char, *mut *const c_char) -> Code,
-        nvrtcGetProgramLogSize: unsafe extern "C" fn(RawProgram, *mut usize) -> Code,
-        nvrtcGetProgramLog: unsafe extern "C" fn(RawProgram, *mut c_char) -> Code,
-        nvrtcGetPTXSize: unsafe extern "C" fn(RawProgram, *mut usize) -> Code,
-        nvrtcGetPTX: unsafe extern "C" fn(RawProgram, *mut c_char) -> Code,
-        nvrtcGetCUBINSize: unsafe extern "C" fn(RawProgram, *mut usize) -> Code,
-        nvrtcGetCUBIN: unsafe extern "C" fn(RawProgram, *mut c_char) -> Code,
+        ) -> Status,
+        nvrtcDestroyProgram: unsafe extern "C" fn(*mut RawProgram) -> Status,
+        nvrtcAddNameExpression: unsafe extern "C" fn(RawProgram, *const c_char) -> Status,
+        nvrtcCompileProgram: unsafe extern "C" fn(RawProgram, c_int, *const *const c_char) -> Status,
+        nvrtcGetLoweredName: unsafe extern "C" fn(RawProgram, *const c_char, *mut *const c_char) -> Status,
+        nvrtcGetProgramLogSize: unsafe extern "C" fn(RawProgram, *mut usize) -> Status,
+        nvrtcGetProgramLog: unsafe extern "C" fn(RawProgram, *mut c_char) -> Status,
+        nvrtcGetPTXSize: unsafe extern "C" fn(RawProgram, *mut usize) -> Status,
+        nvrtcGetPTX: unsafe extern "C" fn(RawProgram, *mut c_char) -> Status,
+        nvrtcGetCUBINSize: unsafe extern "C" fn(RawProgram, *mut usize) -> Status,
+        nvrtcGetCUBIN: unsafe extern "C" fn(RawProgram, *mut c_char) -> Status,
     }
 }
 
@@ -73,14 +67,14 @@ impl From<Refusal> for BackendError {
     }
 }
 
-fn check(call: &'static str, code: Code) -> Result<(), Refusal> {
+fn check(call: &'static str, code: Status) -> Result<(), Refusal> {
     if code == 0 { Ok(()) } else { Err(Refusal { call, code }) }
 }
 
 impl Nvrtc {
     /// Loads the library: the one chosen, or else the one that the variables or the system know.
     pub(crate) fn load(chosen: Option<&Path>) -> Result<Self, BackendError> {
-        let paths = candidates(chosen);
+        let paths = nvrtc_paths::candidates(chosen);
         let (library, path) = library::first(&paths)
             .map_err(|refusals| missing(&format!("NVIDIA's runtime compiler, {refusals},")))?;
         let functions = Functions::of(&library).map_err(|absent| {
@@ -195,8 +189,8 @@ impl Program<'_> {
     fn bytes(
         &self,
         call: &'static str,
-        size: unsafe extern "C" fn(RawProgram, *mut usize) -> Code,
-        get: unsafe extern "C" fn(RawProgram, *mut c_char) -> Code,
+        size: unsafe extern "C" fn(RawProgram, *mut usize) -> Status,
+        get: unsafe extern "C" fn(RawProgram, *mut c_char) -> Status,
     ) -> Result<Vec<u8>, Refusal> {
         let mut length = 0;
         // SAFETY: the program lives, and the number may be written.
@@ -258,99 +252,8 @@ fn missing(what: &str) -> BackendError {
     )
 }
 
-fn candidates(chosen: Option<&Path>) -> Vec<PathBuf> {
-    let variable =
-        |name: &str| env::var_os(name).filter(|text| !text.is_empty()).map(PathBuf::from);
-    if let Some(path) = chosen.map(Path::to_owned).or_else(|| variable(VARIABLE)) {
-        return if path.is_dir() { in_folder(&path) } else { vec![path] };
-    }
-    let mut paths = Vec::new();
-    for toolkit in TOOLKIT.into_iter().filter_map(variable) {
-        let folders: &[&str] = if cfg!(windows) { &["bin/x64", "bin"] } else { &["lib64", "lib"] };
-        let folders = folders.iter().map(|folder| toolkit.join(folder));
-        paths
-            .extend(folders.filter(|folder| folder.is_dir()).flat_map(|folder| in_folder(&folder)));
-    }
-    if cfg!(windows) {
-        // By full paths, so that it is known which file was loaded.
-        let folders = variable("PATH").unwrap_or_default();
-        paths.extend(env::split_paths(&folders).flat_map(|folder| libraries_of(&folder)));
-    } else {
-        paths.extend(NAMES.map(PathBuf::from));
-        paths.extend(NAMES.map(|name| Path::new("/usr/local/cuda/lib64").join(name)));
-    }
-    if paths.is_empty() {
-        paths.push(PathBuf::from(NAMES[0]));
-    }
-    paths
-}
-
-/// The preferred one first.
-const NAMES: [&str; 4] = if cfg!(windows) {
-    ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "nvrtc64_112_0.dll", "nvrtc64.dll"]
-} else {
-    ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"]
-};
-
-/// What is in this folder, or what should be.
-fn in_folder(folder: &Path) -> Vec<PathBuf> {
-    let found = libraries_of(folder);
-    if found.is_empty() { NAMES.iter().map(|name| folder.join(name)).collect() } else { found }
-}
-
-/// NVRTC libraries of any version in a folder, the newest first.
-fn libraries_of(folder: &Path) -> Vec<PathBuf> {
-    let prefix = if cfg!(windows) { "nvrtc64_" } else { "libnvrtc.so" };
-    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let mut names: Vec<_> = names
-        .filter_map(|name| name.into_string().ok())
-        .filter(|name| name.starts_with(prefix) && !name.contains(".alt"))
-        .filter(|name| !cfg!(windows) || name.ends_with(".dll"))
-        .collect();
-    names.sort_by_cached_key(|name| std::cmp::Reverse(version_in(name)));
-    names.into_iter().map(|name| folder.join(name)).collect()
-}
-
-/// The numbers in a file's name, in order.
-fn version_in(name: &str) -> Vec<u32> {
-    name.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
-}
-
 /// A text as it comes from C.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_library_of_a_folder_comes_first() {
-        let folder = tempfile::tempdir().unwrap();
-        let names = if cfg!(windows) {
-            [
-                "nvrtc64_112_0.dll",
-                "nvrtc64_130_0.dll",
-                "nvrtc64_120_0.alt.dll",
-                "nvrtc-builtins64_130.dll",
-            ]
-        } else {
-            [
-                "libnvrtc.so.12",
-                "libnvrtc.so.13.5.37",
-                "libnvrtc.alt.so.12",
-                "libnvrtc-builtins.so.13.5",
-            ]
-        };
-        for name in names {
-            fs::write(folder.path().join(name), "").unwrap();
-        }
-        let expected = [names[1], names[0]].map(|name| folder.path().join(name));
-        assert_eq!(candidates(Some(folder.path())), expected);
-        assert_eq!(candidates(Some(Path::new("/nowhere/x.so"))), [Path::new("/nowhere/x.so")]);
-        let empty = tempfile::tempdir().unwrap();
-        assert_eq!(candidates(Some(empty.path()))[0], empty.path().join(NAMES[0]));
-    }
 }

@@ -7,7 +7,7 @@ use grainstore_runtime::BackendError;
 
 /// Options by their long names, and the short ones that NVRTC also takes. A value stands behind `=`,
 /// or is the next option where the list says so.
-const FLAGS: [&[&str]; 30] = [
+const FLAGS: [&[&str]; 29] = [
     &["--device-debug", "-G"],
     &["--generate-line-info", "-lineinfo"],
     &["--dopt", "-dopt"],
@@ -33,7 +33,6 @@ const FLAGS: [&[&str]; 30] = [
     &["--minimal", "-minimal"],
     &["--no-cache", "-no-cache"],
     &["--no-source-include", "-no-source-include"],
-    &["--ewp", "-ewp", "--extensible-whole-program"],
     &["--Ofast-compile", "-Ofc"],
     &["--split-compile", "-split-compile"],
     &["--jump-table-density", "-jtd"],
@@ -83,6 +82,8 @@ const INSTEAD: [(&[&str], &str); 6] = [
             "-dc",
             "--device-w",
             "-dw",
+            "--extensible-whole-program",
+            "-ewp",
             "--dlink-time-opt",
             "-dlto",
             "--gen-opt-lto",

@@ -6,6 +6,8 @@ use grainstore_runtime::BackendError;
 
 /// `CUDA_ERROR_DEINITIALIZED`: the process is ending, and the driver has gone first.
 pub(crate) const GONE: i32 = 4;
+/// `CUDA_ERROR_CONTEXT_IS_DESTROYED`.
+pub(crate) const DESTROYED: i32 = 709;
 /// `CUDA_ERROR_STUB_LIBRARY`: the library that comes with the toolkit, for linking only.
 const STUB: i32 = 34;
 /// `CUDA_ERROR_NO_DEVICE`.
@@ -24,7 +26,7 @@ const BAD_IMAGE: [i32; 4] = [200, 209, 218, 300];
 /// Codes after which no call for this context succeeds any more: uncorrectable memory or link errors,
 /// a context destroyed by another, a kernel that crashed or ran too long, and
 /// `CUDA_ERROR_UNKNOWN`, which is what is left after them.
-const LOST: [i32; 13] = [214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719];
+const LOST: [i32; 13] = [214, 220, 226, 700, 702, DESTROYED, 710, 714, 715, 716, 717, 718, 719];
 const UNKNOWN: i32 = 999;
 
 /// A call of the driver that failed.
@@ -42,6 +44,15 @@ impl Failure {
     /// The device, or its context, is gone.
     pub(crate) fn is_lost(&self) -> bool {
         self.code == UNKNOWN || LOST.contains(&self.code)
+    }
+
+    /// The same of the call that starts the driver: there is no device yet that could be lost.
+    pub(crate) fn at_start(self) -> BackendError {
+        if self.code == STUB {
+            return self.into();
+        }
+        let hint = "`nvidia-smi` tells whether the driver works at all";
+        BackendError::failed(self.call, format!("{} ({}); {hint}", self.words, self.code))
     }
 
     /// The bytes are at fault.
