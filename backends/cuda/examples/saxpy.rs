@@ -1,7 +1,7 @@
 //! `y = a x + y` on an NVIDIA GPU: the kernel through the cache, memory and launch with `cudarc`, as
 //! without it.
 //!
-//!     cargo run --package grainstore-cuda --example saxpy
+//!     cargo run --package grainstore-cuda --example saxpy_cuda
 //!
 //! Run it twice: the second time, the kernel comes from the disk.
 

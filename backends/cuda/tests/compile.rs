@@ -255,6 +255,16 @@ fn ready_made_code_is_an_artifact_as_it_is() {
             log(cuda, cubin(&made.binary()[..length]));
         }
 
+        // Wherever a bit is wrong, it is looked through to its end, or refused.
+        for at in 0..made.binary().len().min(2048) {
+            let mut flipped = made.binary().to_vec();
+            flipped[at] ^= 0x81;
+            let spec = cubin(&flipped).build().unwrap();
+            if let Err(error) = cuda.compile_for(&hopper(), &spec) {
+                assert!(matches!(error, BackendError::Compile { .. }), "{error}");
+            }
+        }
+
         let target = Target::new("compute_80");
         let text = cuda.compile_for(&target, &saxpy()).unwrap();
         let spec = KernelSpec::builder("made", Language::Ptx)
