@@ -29,12 +29,12 @@ pub(crate) fn compile(
     cache: Option<&PipelineCache>,
 ) -> Result<Pipelines, BackendError> {
     let source = check(spec)?;
-    let Options { render, layout, keep_workgroup_memory } = options::of(spec)?;
+    let Options { render, layout, zero_workgroup } = options::of(spec)?;
     let constants = constants::of(spec)?;
     let layout = layout.map(|layout| layout.create(device, spec.name())).transpose()?;
     let compilation = PipelineCompilationOptions {
         constants: &constants,
-        zero_initialize_workgroup_memory: !keep_workgroup_memory,
+        zero_initialize_workgroup_memory: zero_workgroup,
     };
     let shader = shader(device, spec, source)?;
     let parts = Parts { device, spec, shader, layout, compilation, cache };

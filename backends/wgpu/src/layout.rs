@@ -105,7 +105,7 @@ impl Layout {
 }
 
 impl From<Layout> for String {
-    /// The option's text: `layout=` and the layout as JSON.
+    /// The option's text: `--layout=` and the layout as JSON.
     fn from(layout: Layout) -> Self {
         options::text(options::LAYOUT, &layout)
     }

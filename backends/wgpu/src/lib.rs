@@ -41,7 +41,9 @@
 //! Without an entry point, a module has a compute pipeline for each `@compute` function. With a
 //! [`RenderState`] among its options, it is a render pipeline. The layout is derived from the
 //! shader, or is the [`Layout`] among the options. Constants are the values of `override`s, by name
-//! or number. WGSL has neither a preprocessor nor headers: defines and headers are refused.
+//! or number. Workgroup memory is zeroed at the start unless the option `--no-zero-workgroup-memory`
+//! says that the kernel needs no zeros. WGSL has neither a preprocessor nor headers: defines and
+//! headers are refused.
 //!
 //! # What is in the key
 //! The target is the adapter, with the features and limits that the device was asked for. The
@@ -80,5 +82,4 @@ mod scope;
 pub use backend::{WgpuBackend, WgpuBackendBuilder};
 pub use layout::Layout;
 pub use module::{Pipelines, WgpuModule};
-pub use options::KEEP_WORKGROUP_MEMORY;
 pub use render::RenderState;

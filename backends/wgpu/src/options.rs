@@ -10,21 +10,18 @@ use serde::de::DeserializeOwned;
 use crate::{Layout, RenderState};
 
 /// How the option of a [`RenderState`] begins.
-pub(crate) const RENDER: &str = "render=";
+pub(crate) const RENDER: &str = "--render=";
 
 /// How the option of a [`Layout`] begins.
-pub(crate) const LAYOUT: &str = "layout=";
-
-/// The option that leaves workgroup memory as the workgroup finds it. By default it is zeroed,
-/// which costs each workgroup some time.
-pub const KEEP_WORKGROUP_MEMORY: &str = "keep-workgroup-memory";
+pub(crate) const LAYOUT: &str = "--layout=";
 
 /// A spec's options, read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) render: Option<RenderState>,
     pub(crate) layout: Option<Layout>,
-    pub(crate) keep_workgroup_memory: bool,
+    /// Workgroup memory is zero at the start, as WGSL promises. That costs each workgroup some time.
+    pub(crate) zero_workgroup: bool,
 }
 
 /// The text of an option that has a value.
@@ -34,23 +31,32 @@ pub(crate) fn text(option: &str, value: &impl Serialize) -> String {
     format!("{option}{}", serde_json::to_string(value).unwrap_or_default())
 }
 
-/// Reads the options of a spec, or says which one is refused.
+/// Reads the options of a spec, or says which one is refused, and why. Those that need no value are
+/// named as the Vulkan backend names them, so that one manifest does for both.
 pub(crate) fn of(spec: &KernelSpec) -> Result<Options, BackendError> {
-    let mut options = Options::default();
-    for word in spec.options() {
-        let twice = if let Some(json) = word.strip_prefix(RENDER) {
+    let mut options = Options { render: None, layout: None, zero_workgroup: true };
+    for option in spec.options() {
+        let twice = if let Some(json) = option.strip_prefix(RENDER) {
             options.render.replace(value(spec, RENDER, json)?).is_some()
-        } else if let Some(json) = word.strip_prefix(LAYOUT) {
+        } else if let Some(json) = option.strip_prefix(LAYOUT) {
             options.layout.replace(value(spec, LAYOUT, json)?).is_some()
-        } else if word == KEEP_WORKGROUP_MEMORY {
-            std::mem::replace(&mut options.keep_workgroup_memory, true)
         } else {
-            let hint = "an option is made of a `RenderState` or a `Layout` (`render=`, `layout=`), \
-                        or is `keep-workgroup-memory`; this compiler has no others";
-            return Err(refused(spec, word, hint));
+            match option.as_str() {
+                "--zero-workgroup-memory" => options.zero_workgroup = true,
+                "--no-zero-workgroup-memory" => options.zero_workgroup = false,
+                "--checked" => {}
+                "--unchecked" => return Err(refused(spec, option, "wgpu checks every index")),
+                _ => {
+                    let hint = "the wgpu backend knows what a `RenderState` and a `Layout` make \
+                                (--render=, --layout=), --checked, --zero-workgroup-memory and \
+                                --no-zero-workgroup-memory";
+                    return Err(refused(spec, option, hint));
+                }
+            }
+            false
         };
         if twice {
-            return Err(refused(spec, word, "it is there twice; one of them is enough"));
+            return Err(refused(spec, option, "it is the second of its kind; keep one"));
         }
     }
     Ok(options)
@@ -140,15 +146,16 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let spec = spec(&[state().into(), layout().into(), KEEP_WORKGROUP_MEMORY.to_owned()]);
+        let last = "--no-zero-workgroup-memory".to_owned();
+        let spec = spec(&[state().into(), layout().into(), last]);
         let options = of(&spec).unwrap();
         assert_eq!(options.render.unwrap(), state());
         assert_eq!(options.layout.unwrap(), layout());
-        assert!(options.keep_workgroup_memory);
+        assert!(!options.zero_workgroup);
 
         let options = of(&self::spec(&[])).unwrap();
         assert!(options.render.is_none() && options.layout.is_none());
-        assert!(!options.keep_workgroup_memory);
+        assert!(options.zero_workgroup);
     }
 
     #[test]
@@ -160,7 +167,7 @@ mod tests {
     #[test]
     fn a_manifest_may_leave_out_the_usual() {
         let spec = spec(&[
-            r#"render={"vertex": "v", "fragment": "f", "targets": [{"format": "rgba8unorm", "writeMask": 15}]}"#
+            r#"--render={"vertex": "v", "fragment": "f", "targets": [{"format": "rgba8unorm", "writeMask": 15}]}"#
                 .to_owned(),
         ]);
         let state = of(&spec).unwrap().render.unwrap();
@@ -171,17 +178,18 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused() {
         for (option, advice) in [
-            ("-O3", "this compiler has no others"),
-            ("render", "this compiler has no others"),
-            ("render={}", "missing field `vertex`"),
-            (r#"render={"vertex":"v","depth":1}"#, "unknown field `depth`"),
-            ("layout=", "EOF"),
+            ("-O3", "knows what a `RenderState`"),
+            ("--render", "knows what a `RenderState`"),
+            ("--unchecked", "wgpu checks every index"),
+            ("--render={}", "missing field `vertex`"),
+            (r#"--render={"vertex":"v","depth":1}"#, "unknown field `depth`"),
+            ("--layout=", "EOF"),
         ] {
             let error = of(&spec(&[option.to_owned()])).expect_err(option).to_string();
             assert!(error.contains("of kernel `k` is refused"), "{error}");
             assert!(error.contains(advice), "{option}: {error}");
         }
         let twice = of(&spec(&[state().into(), state().into()])).unwrap_err().to_string();
-        assert!(twice.contains("twice"), "{twice}");
+        assert!(twice.contains("second of its kind"), "{twice}");
     }
 }

@@ -148,7 +148,7 @@ impl RenderState {
 }
 
 impl From<RenderState> for String {
-    /// The option's text: `render=` and the state as JSON.
+    /// The option's text: `--render=` and the state as JSON.
     fn from(state: RenderState) -> Self {
         options::text(options::RENDER, &state)
     }

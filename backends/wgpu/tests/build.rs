@@ -10,7 +10,7 @@ use std::thread;
 use common::{ADD, DEVICE, add, launch, on_wgpu, spec};
 use grainstore::{DeviceId, Family};
 use grainstore_runtime::{Backend, BackendError, KernelSpec, KernelSpecBuilder, Language, Target};
-use grainstore_wgpu::{KEEP_WORKGROUP_MEMORY, Layout, WgpuBackend};
+use grainstore_wgpu::{Layout, WgpuBackend};
 use wgpu::{
     BindGroupLayoutDescriptor, BindGroupLayoutEntry, BindingType, BufferBindingType, ShaderStages,
 };
@@ -163,7 +163,12 @@ fn entry(binding: u32) -> BindGroupLayoutEntry {
 fn an_explicit_layout_fits_the_applications_own() {
     on_wgpu("an_explicit_layout_fits_the_applications_own", |wgpu, device| {
         let with = |layout: Layout| {
-            spec(ADD).entry("add").option(layout).option(KEEP_WORKGROUP_MEMORY).build().unwrap()
+            spec(ADD)
+                .entry("add")
+                .option(layout)
+                .option("--no-zero-workgroup-memory")
+                .build()
+                .unwrap()
         };
         let (module, _) = wgpu.build(&DEVICE, &with(Layout::new().group(&[entry(0)]))).unwrap();
         assert_eq!(launch(&module, "add", &[1]), [2]);
