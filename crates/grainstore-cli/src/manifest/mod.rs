@@ -107,6 +107,10 @@ impl Kernel {
 
     /// What to compile for one source and variant.
     ///
+    /// In a language without a preprocessor a define is a specialization constant of that name. The
+    /// headers are then those of the other sources; without such a one they are given all the same,
+    /// for the backend to say what to do instead.
+    ///
     /// # Errors
     /// Where the parts do not make a spec.
     pub(crate) fn spec(&self, source: &Source, variant: &Variant) -> Result<KernelSpec, SpecError> {
@@ -115,11 +119,14 @@ impl Kernel {
         if let Some(entry) = &self.entry {
             spec = spec.entry(entry);
         }
-        for (name, content) in &self.headers {
-            spec = spec.header(name, content.to_vec());
+        let preprocessed = source.language.has_preprocessor();
+        if preprocessed || !self.sources.iter().any(|other| other.language.has_preprocessor()) {
+            for (name, content) in &self.headers {
+                spec = spec.header(name, content.to_vec());
+            }
         }
         for (name, value) in &variant.defines {
-            spec = spec.define(name, value);
+            spec = if preprocessed { spec.define(name, value) } else { spec.constant(name, value) };
         }
         let own = self.options_for.iter().find(|(language, _)| *language == source.language);
         for option in self.options.iter().chain(own.into_iter().flat_map(|(_, options)| options)) {

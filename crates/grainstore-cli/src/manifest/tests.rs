@@ -7,9 +7,10 @@ use super::*;
 /// A folder with the files that the manifests below name.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let files: [(&str, &[u8]); 7] = [
+    let files: [(&str, &[u8]); 8] = [
         ("saxpy.c", b"void saxpy(void) {}"),
         ("saxpy.cl", b"kernel void saxpy() {}"),
+        ("saxpy.wgsl", b"@compute @workgroup_size(1) fn saxpy() {}"),
         ("other.c", b"int other;"),
         ("noname", b"int x;"),
         ("empty.c", b""),
@@ -99,6 +100,25 @@ fn a_whole_manifest_is_read() {
     assert_eq!(plain.backends.as_deref(), Some(&["host".to_owned()][..]));
     assert_eq!(plain.variants.len(), 1);
     assert!(plain.source_for(&[Language::OpenClC]).is_none());
+}
+
+#[test]
+fn without_a_preprocessor_defines_are_constants_and_headers_the_others() {
+    let both = "[[kernel]]\nname = \"k\"\nsources = [\"saxpy.c\", \"saxpy.wgsl\"]\n\
+                headers = [\"common.h\"]\ndefines = {BLOCK = [64], FAST = true}";
+    let of = |text: &str, language| {
+        let manifest = read(text).unwrap();
+        let kernel = &manifest.kernels[0];
+        kernel.spec(kernel.source_for(&[language]).unwrap(), &kernel.variants[0]).unwrap()
+    };
+    let pairs = [("BLOCK", "64"), ("FAST", "1")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let c = of(both, Language::C);
+    assert_eq!((c.defines(), c.constants(), c.headers().len()), (&pairs[..], &[][..], 1));
+    let wgsl = of(both, Language::Wgsl);
+    assert_eq!((wgsl.defines(), wgsl.constants(), wgsl.headers().len()), (&[][..], &pairs[..], 0));
+    // Whom else should they be for? The backend says what to do.
+    let alone = "[[kernel]]\nname = \"k\"\nsource = \"saxpy.wgsl\"\nheaders = [\"common.h\"]";
+    assert_eq!(of(alone, Language::Wgsl).headers().len(), 1);
 }
 
 #[test]
