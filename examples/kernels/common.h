@@ -9,8 +9,8 @@
 #endif
 #elif defined __CUDACC_RTC__
 // NVRTC has no header files. What the kernels need of <float.h> and <limits.h>:
-#define FLT_MAX 0x1.fffffep127f
-#define DBL_MAX 0x1.fffffffffffffp1023
+#define FLT_MAX 3.402823466e+38f
+#define DBL_MAX 1.7976931348623157e+308
 #define INT_MIN (-2147483647 - 1)
 #else
 #include <float.h>

@@ -9,7 +9,7 @@
 #endif
 
 // One memory access takes 16 bytes at most.
-struct alignas(MIN(16, sizeof(T) * VECTOR)) Pack {
+struct __align__(MIN(16, sizeof(T) * VECTOR)) Pack {
     T values[VECTOR];
 };
 

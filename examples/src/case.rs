@@ -4,13 +4,15 @@ use std::fmt;
 
 use grainstore_host::HostModule;
 
+use crate::gpu::Gpu;
 use crate::kernels::{
     attention::Attention, conv2d::Conv2d, matmul::Matmul, reduction::Reduction, rms_norm::RmsNorm,
     saxpy::Saxpy, scan::Scan, softmax::Softmax,
 };
-use crate::{Agreement, CaseError, Element, Launcher, Session, Tolerance, Variant, compare};
+use crate::{Agreement, CaseError, Element, Launcher, Tolerance, Variant, compare};
 
-/// What a kernel brings: sizes to try, a plain reference, and how each kind of device launches it.
+/// What a kernel brings: sizes to try, a plain reference, and how it is launched on the processor and
+/// on a GPU.
 /// A value of it is one variant, its defines read.
 pub(crate) trait Kernel: Sized {
     /// The name of its source files, without extension.
@@ -41,13 +43,14 @@ pub(crate) trait Kernel: Sized {
         problem: &Self::Problem<T>,
     ) -> Result<Vec<T>, CaseError>;
 
-    /// Launches the kernels of an OpenCL program.
+    /// Launches its functions on a GPU.
     ///
     /// # Safety
-    /// The program was compiled from this kernel's OpenCL C source, in this variant, for this `T`.
-    unsafe fn on_opencl<T: Element>(
+    /// The modules were compiled from this kernel's source in the language of that API, in this
+    /// variant, for this `T`.
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Self::Problem<T>,
     ) -> Result<Vec<T>, CaseError>;
 }
@@ -91,7 +94,7 @@ impl Case {
     /// Launches it with several sizes, ragged ones among them, and compares every value.
     ///
     /// # Safety
-    /// The module was compiled from this kernel's source with the variant's defines.
+    /// The modules were compiled from this kernel's source with the variant's defines.
     ///
     /// # Errors
     /// Where a launch fails, or a value is further from the reference than rounding explains.
@@ -140,7 +143,11 @@ unsafe fn check_elements<K: Kernel, T: Element>(
         let got = unsafe {
             match on {
                 Launcher::Host(module) => kernel.on_host(module, &problem)?,
-                Launcher::OpenCl(session) => kernel.on_opencl(session, &problem)?,
+                Launcher::OpenCl(session) => kernel.on_gpu(session, &problem)?,
+                #[cfg(feature = "vulkan")]
+                Launcher::Vulkan(session) => kernel.on_gpu(session, &problem)?,
+                #[cfg(feature = "wgpu")]
+                Launcher::Wgpu(session) => kernel.on_gpu(session, &problem)?,
             }
         };
         let want = kernel.reference(&problem);

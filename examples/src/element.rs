@@ -1,7 +1,9 @@
 //! The element types that the kernels are compiled for: what `T` is in a variant's defines.
 
+use bytemuck::Pod;
+
 /// An element type. References are computed in `f64`, which holds every value of each exactly.
-pub trait Element: Copy + Default + PartialEq + Send + Sync + 'static {
+pub trait Element: Pod + Default + PartialEq + Send + Sync {
     /// Its name in C and in OpenCL C.
     const NAME: &'static str;
     /// The distance between one and the next value; zero where arithmetic is exact.

@@ -5,47 +5,25 @@ use std::ptr;
 use grainstore_opencl::OpenClModule;
 use opencl3::command_queue::{CommandQueue, create_command_queue};
 use opencl3::error_codes::ClError;
-use opencl3::kernel::Kernel;
-use opencl3::memory::{self, CL_MEM_COPY_HOST_PTR, CL_MEM_READ_WRITE, ClMem, create_buffer};
+use opencl3::kernel::{Kernel, set_kernel_arg};
+use opencl3::memory::{Buffer, CL_MEM_COPY_HOST_PTR, CL_MEM_READ_WRITE, ClMem, create_buffer};
 use opencl3::types::{CL_TRUE, cl_uint};
 
-use crate::{CaseError, Element, margin};
+use crate::CaseError;
+use crate::gpu::{Gpu, Plain};
 
 /// A program on its device, with an in-order queue: each launch sees what the ones before it wrote.
 #[derive(Debug)]
-pub struct Session<'a> {
+pub struct OpenClSession<'a> {
     module: &'a OpenClModule,
     queue: CommandQueue,
-}
-
-/// Elements in the device's memory.
-#[derive(Debug)]
-pub(crate) struct Buffer<T> {
-    memory: memory::Buffer<T>,
-    len: usize,
-}
-
-impl<T> Buffer<T> {
-    pub(crate) const fn len(&self) -> usize {
-        self.len
-    }
-}
-
-/// An argument of a kernel, as its source declares it.
-pub(crate) enum Arg<'a, T> {
-    /// A `uint`: a count or an extent.
-    Size(usize),
-    /// A `T` by value.
-    Value(T),
-    /// A `global T *`.
-    Buffer(&'a Buffer<T>),
 }
 
 fn failed(call: &'static str, error: impl Into<ClError>) -> CaseError {
     CaseError::Driver { call, message: error.into().to_string() }
 }
 
-impl<'a> Session<'a> {
+impl<'a> OpenClSession<'a> {
     /// A queue of its own for this module.
     ///
     /// # Errors
@@ -57,67 +35,58 @@ impl<'a> Session<'a> {
         // Every device has three dimensions.
         Ok(Self { module, queue: CommandQueue::new(queue, 3) })
     }
+}
 
-    /// A buffer that holds a copy of these elements.
-    pub(crate) fn upload<T: Element>(&self, elements: &[T]) -> Result<Buffer<T>, CaseError> {
-        self.create(&margin::extend(elements), elements.len())
-    }
+impl Gpu for OpenClSession<'_> {
+    type Memory = Buffer<u8>;
 
-    /// A buffer for results.
-    pub(crate) fn output<T: Element>(&self, len: usize) -> Result<Buffer<T>, CaseError> {
-        self.create(&margin::room(len), len)
-    }
-
-    /// A buffer of `len` elements and their margin.
-    fn create<T: Element>(&self, extended: &[T], len: usize) -> Result<Buffer<T>, CaseError> {
+    fn create(&self, content: &[u8]) -> Result<Buffer<u8>, CaseError> {
         let flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
-        let bytes = size_of_val(extended);
-        let source = extended.as_ptr().cast_mut().cast();
+        let source = content.as_ptr().cast_mut().cast();
         // SAFETY: The context is alive while the module is; the driver copies so many bytes before
         // it returns, and writes none.
-        let memory = unsafe { create_buffer(self.module.context(), flags, bytes, source) }
+        let memory = unsafe { create_buffer(self.module.context(), flags, content.len(), source) }
             .map_err(|code| failed("clCreateBuffer", code))?;
-        Ok(Buffer { memory: memory::Buffer::new(memory), len })
+        Ok(Buffer::new(memory))
     }
 
-    /// The elements of a buffer, when all launches before are done.
-    pub(crate) fn download<T: Element>(&self, buffer: &Buffer<T>) -> Result<Vec<T>, CaseError> {
-        let mut extended = margin::room(buffer.len);
-        // SAFETY: The read blocks, and the vector is as long as the buffer, margin included.
-        unsafe { self.queue.enqueue_read_buffer(&buffer.memory, CL_TRUE, 0, &mut extended, &[]) }
-            .map_err(|error| failed("clEnqueueReadBuffer", error))?;
-        margin::trim(extended)
+    fn read(&self, memory: &Buffer<u8>, content: &mut [u8]) -> Result<(), CaseError> {
+        // SAFETY: The read blocks, and the driver checks that the buffer is as long.
+        unsafe { self.queue.enqueue_read_buffer(memory, CL_TRUE, 0, content, &[]) }
+            .map(drop)
+            .map_err(|error| failed("clEnqueueReadBuffer", error))
     }
 
-    /// Enqueues a kernel of the program.
-    ///
-    /// # Safety
-    /// The arguments are those that the kernel's source declares, and it stays within the buffers.
-    pub(crate) unsafe fn launch<T: Element, const DIMENSIONS: usize>(
+    unsafe fn enqueue(
         &self,
-        name: &str,
-        global: [usize; DIMENSIONS],
-        local: [usize; DIMENSIONS],
-        args: &[Arg<'_, T>],
+        function: &str,
+        groups: [usize; 3],
+        local: [usize; 3],
+        arguments: &[Plain<'_, Buffer<u8>>],
     ) -> Result<(), CaseError> {
-        let kernel = Kernel::new(self.module.kernel(name)?.into_raw());
-        for (index, arg) in (0..).zip(args) {
-            // SAFETY: The caller promises that the source declares an argument of this kind here.
+        let kernel = Kernel::new(self.module.kernel(function)?.into_raw());
+        for (index, argument) in (0..).zip(arguments) {
+            // SAFETY: The caller promises that the source declares an argument of this kind here;
+            // the driver copies what it is given.
             unsafe {
-                match arg {
-                    Arg::Size(size) => kernel.set_arg(index, &(*size as cl_uint)),
-                    Arg::Value(value) => kernel.set_arg(index, value),
-                    Arg::Buffer(buffer) => kernel.set_arg(index, &buffer.memory.get()),
+                match argument {
+                    Plain::Number(bytes) => {
+                        set_kernel_arg(kernel.get(), index, bytes.len(), bytes.as_ptr().cast())
+                            .map_err(|code| failed("clSetKernelArg", code))
+                    }
+                    Plain::Memory(buffer) => kernel
+                        .set_arg(index, &buffer.get())
+                        .map_err(|error| failed("clSetKernelArg", error)),
                 }
-            }
-            .map_err(|error| failed("clSetKernelArg", error))?;
+            }?;
         }
+        let global = [0, 1, 2].map(|dimension| groups[dimension] * local[dimension]);
         // SAFETY: All arguments are set, and the driver keeps kernel and buffers until it is done;
         // global and local size are read before it returns.
         unsafe {
             self.queue.enqueue_nd_range_kernel(
                 kernel.get(),
-                DIMENSIONS as cl_uint,
+                global.len() as cl_uint,
                 ptr::null(),
                 global.as_ptr(),
                 local.as_ptr(),

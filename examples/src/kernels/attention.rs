@@ -6,7 +6,7 @@ use grainstore_host::HostModule;
 
 use super::{softmax, wide};
 use crate::case::Kernel;
-use crate::opencl::{Arg, Session};
+use crate::gpu::{Arg, Gpu};
 use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
 
 /// `attention` in C: `queries` rows of `q` and of `output`, `keys` rows of `k` and of `v`.
@@ -120,15 +120,15 @@ impl Kernel for Attention {
         margin::trim(output)
     }
 
-    unsafe fn on_opencl<T: Element>(
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Problem<T>,
     ) -> Result<Vec<T>, CaseError> {
-        let q = session.upload(&problem.q)?;
-        let k = session.upload(&problem.k)?;
-        let v = session.upload(&problem.v)?;
-        let output = session.output(problem.q.len())?;
+        let q = gpu.upload(&problem.q)?;
+        let k = gpu.upload(&problem.k)?;
+        let v = gpu.upload(&problem.v)?;
+        let output = gpu.output(problem.q.len())?;
         let args = [
             Arg::Size(problem.queries),
             Arg::Size(problem.keys),
@@ -138,9 +138,9 @@ impl Kernel for Attention {
             Arg::Buffer(&v),
             Arg::Buffer(&output),
         ];
-        let items = problem.queries.next_multiple_of(self.tile);
+        let groups = problem.queries.div_ceil(self.tile);
         // SAFETY: The arguments are the source's; there are as many rows as told, of HEAD_DIM.
-        unsafe { session.launch("attention", [items], [self.tile], &args)? };
-        session.download(&output)
+        unsafe { gpu.launch("attention", [groups], [self.tile], &args)? };
+        gpu.download(&output)
     }
 }

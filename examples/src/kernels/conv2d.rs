@@ -6,7 +6,7 @@ use grainstore_host::HostModule;
 
 use super::wide;
 use crate::case::Kernel;
-use crate::opencl::{Arg, Session};
+use crate::gpu::{Arg, Gpu};
 use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
 
 /// `conv2d` in C; see the source for the layouts.
@@ -152,18 +152,17 @@ impl Kernel for Conv2d {
         margin::trim(output)
     }
 
-    unsafe fn on_opencl<T: Element>(
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Problem<T>,
     ) -> Result<Vec<T>, CaseError> {
-        let input = session.upload(&problem.input)?;
-        let weights = session.upload(&problem.weights)?;
-        let bias = session.upload(&problem.bias)?;
-        let output = session.output(self.output_len(problem))?;
+        let input = gpu.upload(&problem.input)?;
+        let weights = gpu.upload(&problem.weights)?;
+        let bias = gpu.upload(&problem.bias)?;
+        let output = gpu.output(self.output_len(problem))?;
         let (rows, columns) = self.extent(problem);
-        let whole = |extent: usize| extent.next_multiple_of(self.tile);
-        let global = [whole(columns), whole(rows), problem.filters];
+        let groups = [columns.div_ceil(self.tile), rows.div_ceil(self.tile), problem.filters];
         let args = [
             Arg::Size(problem.channels),
             Arg::Size(problem.height),
@@ -175,7 +174,7 @@ impl Kernel for Conv2d {
         ];
         // SAFETY: The arguments are the source's; the buffers are of the sizes told, and there is a
         // group for each tile of each filter.
-        unsafe { session.launch("conv2d", global, [self.tile, self.tile, 1], &args)? };
-        session.download(&output)
+        unsafe { gpu.launch("conv2d", groups, [self.tile, self.tile, 1], &args)? };
+        gpu.download(&output)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use grainstore_host::HostModule;
 
 use crate::case::Kernel;
-use crate::opencl::{Arg, Session};
+use crate::gpu::{Arg, Gpu};
 use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
 
 /// `matmul` in C: `c = a b`, row-major, where `a` is `m` by `k` and `b` is `k` by `n`.
@@ -82,17 +82,17 @@ impl Kernel for Matmul {
         margin::trim(c)
     }
 
-    unsafe fn on_opencl<T: Element>(
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Problem<T>,
     ) -> Result<Vec<T>, CaseError> {
         let &Problem { m, n, k, .. } = problem;
-        let a = session.upload(&problem.a)?;
-        let b = session.upload(&problem.b)?;
-        let c = session.output(m * n)?;
+        let a = gpu.upload(&problem.a)?;
+        let b = gpu.upload(&problem.b)?;
+        let c = gpu.output(m * n)?;
+        let groups = [n.div_ceil(self.tile), m.div_ceil(self.tile)];
         let local = [self.tile, self.tile / self.work];
-        let global = [n.div_ceil(self.tile) * local[0], m.div_ceil(self.tile) * local[1]];
         let args = [
             Arg::Size(m),
             Arg::Size(n),
@@ -102,7 +102,7 @@ impl Kernel for Matmul {
             Arg::Buffer(&c),
         ];
         // SAFETY: The arguments are the source's; the matrices are of the sizes told.
-        unsafe { session.launch("matmul", global, local, &args)? };
-        session.download(&c)
+        unsafe { gpu.launch("matmul", groups, local, &args)? };
+        gpu.download(&c)
     }
 }

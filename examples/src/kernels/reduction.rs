@@ -6,7 +6,7 @@ use grainstore_host::HostModule;
 
 use super::wide;
 use crate::case::Kernel;
-use crate::opencl::{Arg, Session};
+use crate::gpu::{Arg, Gpu};
 use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
 
 /// `reduce` in C: leaves one value of the `n` elements of `input` in `output`.
@@ -40,10 +40,15 @@ impl Kernel for Reduction {
     type Problem<T: Element> = Problem<T>;
 
     fn of(variant: &Variant) -> Result<Self, CaseError> {
-        let op = match variant.text("OP")? {
-            "SUM" => Op::Sum,
-            "MAX" => Op::Max,
-            other => return Err(CaseError::Variant(format!("OP is {other}, not SUM or MAX"))),
+        // The name of a macro, or where there are none a flag.
+        let op = match variant.text("OP") {
+            Ok("SUM") => Op::Sum,
+            Ok("MAX") => Op::Max,
+            Ok(other) => {
+                return Err(CaseError::Variant(format!("OP is {other}, not SUM or MAX")));
+            }
+            Err(_) if variant.flag("MAX")? => Op::Max,
+            Err(_) => Op::Sum,
         };
         Ok(Self { block: variant.number("BLOCK")?, op })
     }
@@ -97,23 +102,23 @@ impl Kernel for Reduction {
         margin::trim(output)
     }
 
-    unsafe fn on_opencl<T: Element>(
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Problem<T>,
     ) -> Result<Vec<T>, CaseError> {
         let n = problem.input.len();
-        let input = session.upload(&problem.input)?;
-        let partial = session.output(GROUPS)?;
-        let output = session.output(1)?;
+        let input = gpu.upload(&problem.input)?;
+        let partial = gpu.output(GROUPS)?;
+        let output = gpu.output(1)?;
         let first = [Arg::Size(n), Arg::Buffer(&input), Arg::Buffer(&partial)];
         let second = [Arg::Size(GROUPS), Arg::Buffer(&partial), Arg::Buffer(&output)];
         // SAFETY: The arguments are the source's; each launch reads as many elements as it is told
         // and writes one for each of its groups.
         unsafe {
-            session.launch("reduce", [GROUPS * self.block], [self.block], &first)?;
-            session.launch("reduce", [self.block], [self.block], &second)?;
+            gpu.launch("reduce", [GROUPS], [self.block], &first)?;
+            gpu.launch("reduce", [1], [self.block], &second)?;
         }
-        session.download(&output)
+        gpu.download(&output)
     }
 }

@@ -6,7 +6,7 @@ use grainstore_host::HostModule;
 
 use super::wide;
 use crate::case::Kernel;
-use crate::opencl::{Arg, Session};
+use crate::gpu::{Arg, Gpu};
 use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
 
 /// `rms_norm` in C, of each of `rows` rows of `columns` elements; as many weights.
@@ -103,14 +103,14 @@ impl Kernel for RmsNorm {
         margin::trim(output)
     }
 
-    unsafe fn on_opencl<T: Element>(
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Problem<T>,
     ) -> Result<Vec<T>, CaseError> {
-        let input = session.upload(&problem.input)?;
-        let weights = session.upload(&problem.weights)?;
-        let output = session.output(problem.input.len())?;
+        let input = gpu.upload(&problem.input)?;
+        let weights = gpu.upload(&problem.weights)?;
+        let output = gpu.output(problem.input.len())?;
         let args = [
             Arg::Size(problem.columns),
             Arg::Value(T::from_f64(EPSILON)),
@@ -120,8 +120,8 @@ impl Kernel for RmsNorm {
         ];
         // SAFETY: The arguments are the source's; there is a group for each row.
         unsafe {
-            session.launch("rms_norm", [problem.rows * self.block], [self.block], &args)?;
+            gpu.launch("rms_norm", [problem.rows], [self.block], &args)?;
         }
-        session.download(&output)
+        gpu.download(&output)
     }
 }

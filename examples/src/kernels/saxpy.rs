@@ -5,13 +5,13 @@ use std::fmt;
 use grainstore_host::HostModule;
 
 use crate::case::Kernel;
-use crate::opencl::{Arg, Session};
+use crate::gpu::{Arg, Gpu};
 use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
 
 /// `saxpy` in C: adds `a` times the `n` elements of `x` to those of `y`.
 pub type Function<T> = unsafe extern "C" fn(n: usize, a: T, x: *const T, y: *mut T);
 
-/// Items of a work-group. The kernel asks for no certain number.
+/// Items of a work-group. Only in WGSL does the kernel say how many.
 const GROUP: usize = 64;
 
 pub(crate) struct Saxpy {
@@ -81,18 +81,18 @@ impl Kernel for Saxpy {
         margin::trim(y)
     }
 
-    unsafe fn on_opencl<T: Element>(
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Problem<T>,
     ) -> Result<Vec<T>, CaseError> {
         let n = problem.x.len();
-        let x = session.upload(&problem.x)?;
-        let y = session.upload(&problem.y)?;
-        let items = n.div_ceil(self.vector).next_multiple_of(GROUP);
+        let x = gpu.upload(&problem.x)?;
+        let y = gpu.upload(&problem.y)?;
+        let groups = n.div_ceil(self.vector).div_ceil(GROUP);
         let args = [Arg::Size(n), Arg::Value(problem.a), Arg::Buffer(&x), Arg::Buffer(&y)];
         // SAFETY: The arguments are the source's; x and y hold n elements each.
-        unsafe { session.launch("saxpy", [items], [GROUP], &args)? };
-        session.download(&y)
+        unsafe { gpu.launch("saxpy", [groups], [GROUP], &args)? };
+        gpu.download(&y)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use grainstore_host::HostModule;
 
 use crate::case::Kernel;
-use crate::opencl::{Arg, Buffer, Session};
+use crate::gpu::{Arg, Buffer, Gpu};
 use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
 
 /// `scan_blocks` in C: scans each block of `n` elements, and leaves the blocks' totals in `sums`.
@@ -60,26 +60,25 @@ impl Scan {
     }
 
     /// # Safety
-    /// The program is the source's, in this variant.
-    unsafe fn opencl<T: Element>(
+    /// The module is the source's, in this variant.
+    unsafe fn gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
-        input: &Buffer<T>,
-    ) -> Result<Buffer<T>, CaseError> {
+        gpu: &G,
+        input: &Buffer<T, G::Memory>,
+    ) -> Result<Buffer<T, G::Memory>, CaseError> {
         let n = input.len();
         let groups = n.div_ceil(self.span());
-        let (global, local) = ([groups * self.block], [self.block]);
-        let output = session.output(n)?;
-        let sums = session.output(groups)?;
+        let output = gpu.output(n)?;
+        let sums = gpu.output(groups)?;
         let args = [Arg::Size(n), Arg::Buffer(input), Arg::Buffer(&output), Arg::Buffer(&sums)];
-        // SAFETY: The caller promises the program; sums holds an element for each group.
-        unsafe { session.launch("scan_blocks", global, local, &args)? };
+        // SAFETY: The caller promises the module; sums holds an element for each group.
+        unsafe { gpu.launch("scan_blocks", [groups], [self.block], &args)? };
         if groups > 1 {
             // SAFETY: As above; the scanned sums are as many.
             unsafe {
-                let sums = self.opencl(session, &sums)?;
+                let sums = self.gpu(gpu, &sums)?;
                 let args = [Arg::Size(n), Arg::Buffer(&output), Arg::Buffer(&sums)];
-                session.launch("scan_add", global, local, &args)?;
+                gpu.launch("scan_add", [groups], [self.block], &args)?;
             }
         }
         Ok(output)
@@ -131,14 +130,14 @@ impl Kernel for Scan {
         unsafe { self.host(*module.get("scan_blocks")?, *module.get("scan_add")?, &problem.input) }
     }
 
-    unsafe fn on_opencl<T: Element>(
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Problem<T>,
     ) -> Result<Vec<T>, CaseError> {
-        let input = session.upload(&problem.input)?;
-        // SAFETY: The program and the variant are what the caller promises.
-        let output = unsafe { self.opencl(session, &input)? };
-        session.download(&output)
+        let input = gpu.upload(&problem.input)?;
+        // SAFETY: The module and the variant are what the caller promises.
+        let output = unsafe { self.gpu(gpu, &input)? };
+        gpu.download(&output)
     }
 }

@@ -6,7 +6,7 @@ use grainstore_host::HostModule;
 
 use super::wide;
 use crate::case::Kernel;
-use crate::opencl::{Arg, Session};
+use crate::gpu::{Arg, Gpu};
 use crate::{CaseError, Element, Generator, Tolerance, Variant, margin};
 
 /// `softmax` in C, of each of `rows` rows of `columns` elements.
@@ -106,18 +106,18 @@ impl Kernel for Softmax {
         margin::trim(output)
     }
 
-    unsafe fn on_opencl<T: Element>(
+    unsafe fn on_gpu<G: Gpu, T: Element>(
         &self,
-        session: &Session<'_>,
+        gpu: &G,
         problem: &Problem<T>,
     ) -> Result<Vec<T>, CaseError> {
-        let input = session.upload(&problem.input)?;
-        let output = session.output(problem.input.len())?;
+        let input = gpu.upload(&problem.input)?;
+        let output = gpu.output(problem.input.len())?;
         let args = [Arg::Size(problem.columns), Arg::Buffer(&input), Arg::Buffer(&output)];
         // SAFETY: The arguments are the source's; there is a group for each row.
         unsafe {
-            session.launch("softmax", [problem.rows * self.block], [self.block], &args)?;
+            gpu.launch("softmax", [problem.rows], [self.block], &args)?;
         }
-        session.download(&output)
+        gpu.download(&output)
     }
 }

@@ -7,81 +7,147 @@ mod manifest;
 
 use std::fs;
 
-use grainstore_examples::{Case, Launcher, Session, absent};
+use grainstore_examples::{Case, CaseError, Launcher, OpenClSession, absent};
 use grainstore_host::{HostBackend, HostModule};
 use grainstore_opencl::{OpenClBackend, OpenClModule};
-use grainstore_runtime::{Device, Kernel, Language, Runtime};
+use grainstore_runtime::{Device, Kernel, Language, Runtime, RuntimeBuilder};
 
 use manifest::Artifact;
 
 /// Compiles and launches all that the manifest has of one kernel on one backend.
-fn launch(backend: &str, case: &str) {
-    let Some((runtime, device)) = first_device(backend) else { return };
-    let language = runtime.backend_of(&device).unwrap().languages()[0];
+fn launch(backend: &str, builder: RuntimeBuilder, case: &str) {
+    let Some((runtime, devices)) = devices(backend, builder) else { return };
+    let language = *runtime
+        .backend_of(&devices[0])
+        .unwrap()
+        .languages()
+        .iter()
+        .find(|language| {
+            // The others take what one of these was made into.
+            [Language::C, Language::OpenClC, Language::Wgsl].contains(language)
+        })
+        .unwrap();
     let artifacts: Vec<_> = manifest::artifacts(language)
         .into_iter()
         .filter(|artifact| artifact.case.name() == case)
         .collect();
     assert!(!artifacts.is_empty(), "the manifest has no {case} for {backend}");
-    launch_all(&runtime, &device, &artifacts);
+    for device in &devices {
+        launch_all(&runtime, device, &artifacts);
+    }
+    runtime.shutdown().unwrap();
 }
 
-/// A runtime of both backends and the first device of one, if there is any.
-fn first_device(backend: &str) -> Option<(Runtime, Device)> {
-    let runtime = Runtime::builder()
-        .backend(HostBackend::new())
-        .backend(OpenClBackend::new())
-        .build()
-        .unwrap();
+/// The runtime and the devices of the one backend in it, if there are any.
+fn devices(backend: &str, builder: RuntimeBuilder) -> Option<(Runtime, Vec<Device>)> {
+    let runtime = builder.build().unwrap();
     match runtime.find_backend(backend).unwrap().devices() {
         Ok(devices) if devices.is_empty() => {
             absent(backend, format!("{backend} has no device")).unwrap();
         }
-        Ok(devices) => return Some((runtime, devices.into_iter().next()?)),
+        Ok(devices) => return Some((runtime, devices)),
         Err(why) => absent(backend, why).unwrap(),
     }
     None
+}
+
+fn host() -> RuntimeBuilder {
+    Runtime::builder().backend(HostBackend::new())
+}
+
+fn opencl() -> RuntimeBuilder {
+    Runtime::builder().backend(OpenClBackend::new())
+}
+
+#[cfg(feature = "vulkan")]
+fn vulkan() -> RuntimeBuilder {
+    Runtime::builder().backend(grainstore_vulkan::VulkanBackend::new())
+}
+
+/// The first adapter of each API that wgpu speaks to here.
+#[cfg(feature = "wgpu")]
+fn wgpu() -> RuntimeBuilder {
+    use ::wgpu::{Backends, DeviceDescriptor, Instance, InstanceDescriptor};
+
+    let mut backend = grainstore_wgpu::WgpuBackend::builder();
+    for backends in [Backends::VULKAN, Backends::GL, Backends::METAL, Backends::DX12] {
+        let descriptor = InstanceDescriptor::new_without_display_handle();
+        let instance = Instance::new(InstanceDescriptor { backends, ..descriptor });
+        let adapters = pollster::block_on(instance.enumerate_adapters(backends));
+        if let Some(adapter) = adapters.first() {
+            let required_limits = adapter.limits();
+            let descriptor = DeviceDescriptor { required_limits, ..DeviceDescriptor::default() };
+            let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).unwrap();
+            backend = backend.device(device, queue);
+        }
+    }
+    Runtime::builder().backend(backend.build())
 }
 
 /// All of them, also when one is wrong.
 fn launch_all(runtime: &Runtime, device: &Device, artifacts: &[Artifact]) {
     let mut wrong = Vec::new();
     for artifact in artifacts {
-        let what = format!("{} {} on {device}", artifact.spec.name(), artifact.variant);
-        match runtime
-            .kernel(device, &artifact.spec)
+        let name = artifact.specs[0].name();
+        let what = format!("{name} {} on {device}", artifact.variant);
+        let kernels: Result<Vec<_>, _> =
+            artifact.specs.iter().map(|spec| runtime.kernel(device, spec)).collect();
+        match kernels
             .map_err(|error| error.to_string())
-            .and_then(|kernel| check(artifact, &kernel))
+            .and_then(|kernels| check(artifact, &kernels))
         {
             Ok(done) => println!("{what}: {done}"),
             Err(error) => wrong.push(format!("{what}: {error}")),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    runtime.shutdown().unwrap();
 }
 
-fn check(artifact: &Artifact, kernel: &Kernel) -> Result<String, String> {
-    let launcher = if let Some(module) = kernel.module::<HostModule>() {
-        Launcher::Host(module)
-    } else {
-        let module = kernel.module::<OpenClModule>().expect("one of the two backends made it");
-        Launcher::OpenCl(Session::new(module).map_err(|error| error.to_string())?)
-    };
-    // SAFETY: The kernel was compiled from the case's source with the variant's defines.
+fn check(artifact: &Artifact, kernels: &[Kernel]) -> Result<String, String> {
+    let launcher = launcher(kernels).map_err(|error| error.to_string())?;
+    // SAFETY: The kernels were compiled from the case's sources with the variant's defines.
     let agreement = unsafe { artifact.case.check(&launcher, &artifact.variant) }
         .map_err(|error| error.to_string())?;
     Ok(format!("{} values, {:.0} % of the tolerance", agreement.values, 100.0 * agreement.used))
 }
 
+/// A launcher of the kind that these kernels' backend needs.
+fn launcher(kernels: &[Kernel]) -> Result<Launcher<'_>, CaseError> {
+    if let Some(module) = kernels[0].module::<HostModule>() {
+        return Ok(Launcher::Host(module));
+    }
+    if let Some(module) = kernels[0].module::<OpenClModule>() {
+        return Ok(Launcher::OpenCl(OpenClSession::new(module)?));
+    }
+    #[cfg(feature = "vulkan")]
+    if let Some(modules) = kernels.iter().map(Kernel::module).collect() {
+        return Ok(Launcher::Vulkan(grainstore_examples::VulkanSession::new(modules)?));
+    }
+    #[cfg(feature = "wgpu")]
+    if let Some(modules) = kernels.iter().map(Kernel::module).collect() {
+        return Ok(Launcher::Wgpu(grainstore_examples::WgpuSession::new(modules)?));
+    }
+    panic!("no launcher takes {kernels:?}");
+}
+
 macro_rules! every_kernel {
     ($($case:ident)*) => {
         mod host {
-            $(#[test] fn $case() { super::launch("host", stringify!($case)); })*
+            $(#[test] fn $case() { super::launch("host", super::host(), stringify!($case)); })*
         }
 
         mod opencl {
-            $(#[test] fn $case() { super::launch("opencl", stringify!($case)); })*
+            $(#[test] fn $case() { super::launch("opencl", super::opencl(), stringify!($case)); })*
+        }
+
+        #[cfg(feature = "vulkan")]
+        mod vulkan {
+            $(#[test] fn $case() { super::launch("vulkan", super::vulkan(), stringify!($case)); })*
+        }
+
+        #[cfg(feature = "wgpu")]
+        mod wgpu {
+            $(#[test] fn $case() { super::launch("wgpu", super::wgpu(), stringify!($case)); })*
         }
 
         #[test]
@@ -98,15 +164,16 @@ every_kernel! { saxpy reduction scan matmul softmax rms_norm attention conv2d }
 /// sources in OpenCL C know it all the same.
 #[test]
 fn doubles_on_an_opencl_device_that_has_them() {
-    let Some((runtime, device)) = first_device("opencl") else { return };
+    let Some((runtime, devices)) = devices("opencl", opencl()) else { return };
+    let device = &devices[0];
     let artifacts = manifest::doubles_in_opencl_c();
     assert!(!artifacts.is_empty());
     let floats = manifest::artifacts(Language::OpenClC);
-    let kernel = runtime.kernel(&device, &floats[0].spec).unwrap();
+    let kernel = runtime.kernel(device, &floats[0].specs[0]).unwrap();
     let native = opencl3::device::Device::new(kernel.module::<OpenClModule>().unwrap().device());
     if native.extensions().unwrap().contains("cl_khr_fp64") {
         drop(kernel);
-        launch_all(&runtime, &device, &artifacts);
+        launch_all(&runtime, device, &artifacts);
     } else {
         println!("not run: {device} has no double precision");
     }
@@ -114,9 +181,10 @@ fn doubles_on_an_opencl_device_that_has_them() {
 
 #[test]
 fn the_manifest_makes_at_least_forty_artifacts_for_each_backend() {
-    for language in [Language::C, Language::OpenClC] {
+    for language in [Language::C, Language::OpenClC, Language::CudaCpp, Language::Wgsl] {
         let artifacts = manifest::artifacts(language);
-        assert!(artifacts.len() >= 40, "{} in {language}", artifacts.len());
+        let count: usize = artifacts.iter().map(|artifact| artifact.specs.len()).sum();
+        assert!(count >= 40, "{count} in {language}");
         for case in Case::ALL {
             let named = artifacts.iter().any(|artifact| artifact.case.name() == case.name());
             assert!(named, "the manifest has no {} in {language}", case.name());
@@ -131,8 +199,12 @@ fn every_source_is_in_the_manifest() {
         let stem = path.file_stem().unwrap().to_str().unwrap();
         let extension = path.extension().unwrap().to_str().unwrap();
         if let Some(language) = Language::from_extension(extension) {
-            let named = manifest::artifacts(language);
-            let named = named.iter().any(|artifact| artifact.case.name() == stem);
+            let (case, _) = manifest::case_of(stem);
+            let text = fs::read(&path).unwrap();
+            let named = manifest::artifacts(language).iter().any(|artifact| {
+                artifact.case.name() == case.name()
+                    && artifact.specs.iter().any(|spec| spec.source() == text)
+            });
             assert!(named, "{} is in no [[kernel]]", path.display());
         }
     }

@@ -32,12 +32,13 @@ struct Entry {
     defines: BTreeMap<String, toml::Value>,
 }
 
-/// One thing to compile.
+/// What one launch needs compiled.
 pub(crate) struct Artifact {
-    /// The kernel that its source is of.
+    /// The kernel that its sources are of.
     pub(crate) case: Case,
     pub(crate) variant: Variant,
-    pub(crate) spec: KernelSpec,
+    /// One, or where a module is of one function, one for each.
+    pub(crate) specs: Vec<KernelSpec>,
 }
 
 /// The folder of kernels and manifest.
@@ -47,7 +48,27 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Everything that the manifest makes in this language.
 pub(crate) fn artifacts(language: Language) -> Vec<Artifact> {
-    read().kernel.iter().flat_map(|entry| entry.artifacts(language)).collect()
+    let mut artifacts: Vec<Artifact> = Vec::new();
+    for artifact in read().kernel.iter().flat_map(|entry| entry.artifacts(language)) {
+        let is_same = |other: &&mut Artifact| {
+            other.case.name() == artifact.case.name() && other.variant == artifact.variant
+        };
+        match artifacts.iter_mut().find(is_same) {
+            Some(other) => other.specs.extend(artifact.specs),
+            None => artifacts.push(artifact),
+        }
+    }
+    artifacts
+}
+
+/// The kernel that a source of this name is of, and its element type where the name says it: a
+/// language without a preprocessor has a source for each.
+pub(crate) fn case_of(stem: &str) -> (Case, Option<&'static str>) {
+    let (name, element) = match stem.strip_suffix("_int") {
+        Some(name) => (name, Some("int")),
+        None => (stem, None),
+    };
+    (Case::named(name).unwrap_or_else(|| panic!("no test launches {stem}")), element)
 }
 
 /// What the manifest makes in double precision for the host, made of the OpenCL C sources.
@@ -76,25 +97,30 @@ impl Entry {
             return Vec::new();
         };
         let stem = path.file_stem().unwrap().to_str().unwrap();
-        let case = Case::named(stem).unwrap_or_else(|| panic!("no test launches {stem}"));
+        let (case, element) = case_of(stem);
         let source = fs::read(folder().join(path)).unwrap();
-        let spec = |variant: &Variant| self.spec(language, &source, variant);
         self.variants()
             .into_iter()
-            .map(|variant| Artifact { case, spec: spec(&variant), variant })
+            .map(|defines| {
+                let specs = vec![self.spec(language, &source, &defines)];
+                let element = element.map(|name| ("T".to_owned(), name.to_owned()));
+                let variant = Variant::new(defines.into_iter().chain(element).collect());
+                Artifact { case, variant, specs }
+            })
             .collect()
     }
 
-    fn spec(&self, language: Language, source: &[u8], variant: &Variant) -> KernelSpec {
+    fn spec(&self, language: Language, source: &[u8], defines: &[(String, String)]) -> KernelSpec {
         let mut spec = KernelSpec::builder(&self.name, language).source(source);
         if let Some(entry) = &self.entry {
             spec = spec.entry(entry);
         }
-        for header in &self.headers {
+        let preprocessed = language.has_preprocessor();
+        for header in self.headers.iter().filter(|_| preprocessed) {
             spec = spec.header(header, fs::read(folder().join(header)).unwrap());
         }
-        for (name, value) in variant.defines() {
-            spec = spec.define(name, value);
+        for (name, value) in defines {
+            spec = if preprocessed { spec.define(name, value) } else { spec.constant(name, value) };
         }
         let own = self.options_for.get(language.name());
         for option in self.options.iter().chain(own.into_iter().flatten()) {
@@ -104,7 +130,7 @@ impl Entry {
     }
 
     /// Every combination of the values in lists.
-    fn variants(&self) -> Vec<Variant> {
+    fn variants(&self) -> Vec<Vec<(String, String)>> {
         let mut variants = vec![Vec::new()];
         for (name, value) in &self.defines {
             let values = match value {
@@ -120,7 +146,7 @@ impl Entry {
                 })
                 .collect();
         }
-        variants.into_iter().map(Variant::new).collect()
+        variants
     }
 }
 
