@@ -5,9 +5,11 @@ use bytes::Bytes;
 /// A compiled kernel as bytes: a binary, and beside it whatever its backend wants to keep.
 ///
 /// Cheap to clone: the bytes are shared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Artifact {
     members: Vec<Member>,
+    /// Whether whoever made this value has verified every byte of it.
+    verified: bool,
 }
 
 /// One named part of an [`Artifact`].
@@ -23,14 +25,28 @@ impl Artifact {
     /// An artifact of a single member. The first member is the one that is loaded.
     #[must_use]
     pub fn new(name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
-        Self { members: vec![Member { name: name.into(), bytes: bytes.into() }] }
+        let members = vec![Member { name: name.into(), bytes: bytes.into() }];
+        Self { members, verified: false }
     }
 
     /// The same with one more member behind the others.
     #[must_use]
     pub fn with_member(mut self, name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         self.members.push(Member { name: name.into(), bytes: bytes.into() });
+        self.verified = false;
         self
+    }
+
+    /// The same from a store that has compared a digest of all its members with the one they were
+    /// put with: a [seal](Self::check_seal) is not computed over them once more.
+    #[must_use]
+    pub fn verified(mut self) -> Self {
+        self.verified = true;
+        self
+    }
+
+    pub(crate) fn is_verified(&self) -> bool {
+        self.verified
     }
 
     /// All members, the binary first.
@@ -51,3 +67,12 @@ impl Artifact {
         self.members.first().map_or(&[], |member| &member.bytes)
     }
 }
+
+/// The members alone: who has looked at them makes no other artifact of it.
+impl PartialEq for Artifact {
+    fn eq(&self, other: &Self) -> bool {
+        self.members == other.members
+    }
+}
+
+impl Eq for Artifact {}

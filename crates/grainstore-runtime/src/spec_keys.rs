@@ -9,13 +9,14 @@ use crate::profile::ProfileId;
 /// A list that only grows, at its end. A reader follows it without a lock and may keep what it
 /// finds as long as the list: links never move.
 ///
-/// A spec meets one profile for each kind of device it runs on, so the walk is one step or two.
-pub(crate) struct SpecKeys(OnceLock<Box<Link>>);
+/// A spec meets one profile for each kind of device it runs on, so the walk is one step or two. The
+/// first link lies in the list itself, so that a hit has one pointer less to follow.
+pub(crate) struct SpecKeys(OnceLock<Link>);
 
 struct Link {
     profile: ProfileId,
     key: KernelKey,
-    next: SpecKeys,
+    next: OnceLock<Box<Link>>,
 }
 
 impl SpecKeys {
@@ -25,14 +26,8 @@ impl SpecKeys {
 
     #[inline]
     pub(crate) fn get(&self, profile: ProfileId) -> Option<&KernelKey> {
-        let mut at = self;
-        while let Some(link) = at.0.get() {
-            if link.profile == profile {
-                return Some(&link.key);
-            }
-            at = &link.next;
-        }
-        None
+        let first = self.0.get()?;
+        if first.profile == profile { Some(&first.key) } else { first.find(profile) }
     }
 
     /// The key of this profile, made if it is not there. Two threads may both make it: the one that
@@ -45,18 +40,26 @@ impl SpecKeys {
         if let Some(key) = self.get(profile) {
             return Ok(key);
         }
-        let mut mine = Some(Box::new(Link { profile, key: make()?, next: Self::new() }));
-        let mut at = self;
-        loop {
-            if let Some(link) = at.0.get() {
-                if link.profile == profile {
-                    return Ok(&link.key);
-                }
-                at = &link.next;
-            } else if let Some(link) = mine.take() {
-                // Lost against another thread, it comes back and is tried at the next place.
-                mine = at.0.set(link).err();
-            }
+        let key = make()?;
+        let new = || Link { profile, key: key.clone(), next: OnceLock::new() };
+        let mut link = self.0.get_or_init(new);
+        while link.profile != profile {
+            link = link.next.get_or_init(|| Box::new(new()));
         }
+        Ok(&link.key)
+    }
+}
+
+impl Link {
+    /// The key of this profile behind this link.
+    fn find(&self, profile: ProfileId) -> Option<&KernelKey> {
+        let mut at = &self.next;
+        while let Some(link) = at.get() {
+            if link.profile == profile {
+                return Some(&link.key);
+            }
+            at = &link.next;
+        }
+        None
     }
 }

@@ -37,6 +37,6 @@ impl<B: Backend> BackendCache<B> {
     pub(super) fn give_up(&self, device: &Device) {
         device.life().lose();
         let _guard = Guard::new();
-        self.inner.cache.evict_device(&device.id()).abandon();
+        self.cache.evict_device(&device.id()).abandon();
     }
 }

@@ -44,7 +44,7 @@ impl<B: Backend> BackendCache<B> {
             }
             Ok::<_, Infallible>(())
         });
-        let kernels = self.inner.cache.listen(self.hooks());
+        let kernels = self.cache.listen(self.hooks());
         self.inner.hearing.with(|state| {
             state.handles = Some(handles);
             state.kernels = Some(kernels);
@@ -118,7 +118,7 @@ impl<'a, B: Backend> Deaf<'a, B> {
 impl<B: Backend> Drop for Deaf<'_, B> {
     fn drop(&mut self) {
         let cache = self.0;
-        let kernels = cache.inner.cache.listen(cache.hooks());
+        let kernels = cache.cache.listen(cache.hooks());
         cache.inner.hearing.with(|state| {
             state.resets -= 1;
             if state.resets == 0 {

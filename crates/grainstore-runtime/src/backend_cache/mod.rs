@@ -1,5 +1,6 @@
 //! One backend with everything around it that all backends need: identity, cache, stores, teardown.
 
+mod ahead;
 mod devices;
 mod doorway;
 mod giving_up;
@@ -38,6 +39,9 @@ use crate::{
 /// A cheap handle; clones share everything. [`Runtime`](crate::Runtime) puts several side by side.
 /// Who has one backend and wants its own module type uses this directly.
 pub struct BackendCache<B: Backend> {
+    /// First, so that its values are released while the rest is there; and here, not behind the
+    /// pointer below, since a hit needs nothing else.
+    cache: Cache<KernelKey, Loaded<B::Module>>,
     inner: Arc<Inner<B>>,
 }
 
@@ -45,8 +49,6 @@ pub struct BackendCache<B: Backend> {
 type Module<B> = Pinned<Loaded<<B as Backend>::Module>>;
 
 struct Inner<B: Backend> {
-    /// First, so that its values are released while the rest is there.
-    cache: Cache<KernelKey, Loaded<B::Module>>,
     table: Table,
     owner: u64,
     door: Arc<Doorway<B>>,
@@ -81,7 +83,7 @@ impl<B: Backend> BackendCache<B> {
         let table = Table::new(owner);
         let hearing = Hearing::default();
         let cache =
-            Self { inner: Arc::new(Inner { cache, table, owner, door, settings, hearing }) };
+            Self { cache, inner: Arc::new(Inner { table, owner, door, settings, hearing }) };
         cache.listen();
         Ok(cache)
     }
@@ -112,7 +114,10 @@ impl<B: Backend> BackendCache<B> {
     /// handle of an earlier life, [`RuntimeError::Busy`] where every place is taken.
     #[inline]
     pub fn kernel(&self, device: &Device, spec: &KernelSpec) -> Result<Module<B>, RuntimeError> {
-        self.look_up(device, spec, &mut None)
+        match self.at_hand(device, spec) {
+            Some(kernel) => Ok(kernel),
+            None => self.look_up(device, spec, &mut None),
+        }
     }
 
     /// The same, with where it came from and how long that took.
@@ -154,7 +159,7 @@ impl<B: Backend> BackendCache<B> {
         self.inner
             .settings
             .hooks
-            .around_clear(|| Ok::<_, Infallible>(self.inner.cache.clear()))
+            .around_clear(|| Ok::<_, Infallible>(self.cache.clear()))
             .map_err(RuntimeError::from)
     }
 
@@ -172,13 +177,13 @@ impl<B: Backend> BackendCache<B> {
         self.inner.door.home.check()?;
         let key = self.key(device, spec)?;
         self.check_live(device)?;
-        Ok(self.inner.cache.on(device.identity()).remove(key))
+        Ok(self.cache.on(device.identity()).remove(key))
     }
 
     /// The figures of the cache in memory.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.inner.cache.statistics()
+        self.cache.statistics()
     }
 
     /// The hooks that hear of its teardowns.
@@ -188,21 +193,32 @@ impl<B: Backend> BackendCache<B> {
     }
 
     pub(crate) fn cache(&self) -> &Cache<KernelKey, Loaded<B::Module>> {
-        &self.inner.cache
+        &self.cache
     }
 
-    /// The hit: two loads of the handle's phase and a walk of one step, beside the cache's own.
+    /// What is in memory under a key that is known: a walk of one step and a load of the handle's
+    /// phase, beside the cache's own hit.
     #[inline]
-    fn look_up(
+    pub(crate) fn at_hand(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
+        if device.owner() == self.inner.owner { self.resident(device, spec) } else { None }
+    }
+
+    /// The same for a device that is known to be this cache's. It is always part of its caller: a call
+    /// would cost a fifth of the hit.
+    #[inline(always)]
+    pub(crate) fn resident(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
+        self.hit(device, spec.known_key(device.profile()?)?)
+    }
+
+    /// The long way, which finds out what is wrong where nothing is at hand.
+    #[cold]
+    pub(crate) fn look_up(
         &self,
         device: &Device,
         spec: &KernelSpec,
         trace: &mut Option<obtain::Trace>,
     ) -> Result<Module<B>, RuntimeError> {
-        let key = match device.profile().and_then(|profile| spec.known_key(profile)) {
-            Some(key) if device.owner() == self.inner.owner => key,
-            _ => self.key(device, spec)?,
-        };
+        let key = self.key(device, spec)?;
         self.check_live(device)?;
         match self.hit(device, key) {
             Some(kernel) => Ok(kernel),
@@ -212,10 +228,10 @@ impl<B: Backend> BackendCache<B> {
 
     /// What is in memory. A handle that is live with the pin in hand was live when the pin was
     /// taken, so what is pinned is of its life.
-    #[inline]
+    #[inline(always)]
     fn hit(&self, device: &Device, key: &KernelKey) -> Option<Module<B>> {
-        let kernel = self.inner.cache.on(device.identity()).get(key)?;
-        device.is_live().then_some(kernel)
+        let kernel = self.cache.on(device.identity()).get(key)?;
+        if device.is_live() { Some(kernel) } else { too_late(kernel) }
     }
 
     /// The miss: a build of one's own, or of somebody who was sooner.
@@ -229,7 +245,6 @@ impl<B: Backend> BackendCache<B> {
     ) -> Result<Module<B>, RuntimeError> {
         loop {
             let found = self
-                .inner
                 .cache
                 .on(device.identity())
                 .get_or_build(key, || self.obtain(device, key, spec, trace));
@@ -312,7 +327,7 @@ impl<B: Backend> BackendCache<B> {
 
 impl<B: Backend> Clone for BackendCache<B> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self { cache: self.cache.clone(), inner: Arc::clone(&self.inner) }
     }
 }
 
@@ -320,6 +335,14 @@ impl<B: Backend> std::fmt::Debug for BackendCache<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BackendCache").field("name", &self.name()).finish_non_exhaustive()
     }
+}
+
+/// Lets go of what was pinned for a handle that is good no more.
+#[cold]
+#[inline(never)]
+fn too_late<M>(kernel: Pinned<Loaded<M>>) -> Option<Pinned<Loaded<M>>> {
+    drop(kernel);
+    None
 }
 
 fn build_cache<B: Backend>(

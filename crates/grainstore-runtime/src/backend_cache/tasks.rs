@@ -81,16 +81,6 @@ impl<B: Backend> BackendCache<B> {
         })
     }
 
-    /// What is in memory under a key that is known.
-    #[inline]
-    pub(crate) fn at_hand(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
-        let key = device.profile().and_then(|profile| spec.known_key(profile))?;
-        if device.owner() != self.inner.owner || !device.is_live() {
-            return None;
-        }
-        self.hit(device, key)
-    }
-
     /// The long way. Boxed, so that a hit does not move around what only a miss needs.
     pub(crate) fn fetch(&self, device: &Device, spec: &KernelSpec) -> Task<Module<B>> {
         let (cache, device, spec) = (self.clone(), device.clone(), spec.clone());
@@ -158,7 +148,7 @@ impl<B: Backend> Request<B> {
             waker: None,
         }));
         let build = build(cache.clone(), device.clone(), spec.clone(), key.clone(), &shared);
-        let (cache, device, key) = (cache.inner.cache.clone(), device.clone(), key.clone());
+        let (cache, device, key) = (cache.cache.clone(), device.clone(), key.clone());
         let miss = async move { cache.on(device.identity()).get_or_build_async(&key, build).await };
         Self { miss: Some(Box::pin(miss)), shared }
     }

@@ -103,7 +103,7 @@ impl<B: Backend> BackendCache<B> {
                 Err(error) => first.keep(error.into()),
             }
         }
-        let drain = self.inner.cache.evict_device(&id);
+        let drain = self.cache.evict_device(&id);
         let whole = held != Held::Lost && drain.wait_timeout(left(deadline));
         if !whole && held == Held::Report {
             let kernels = names(&drain);

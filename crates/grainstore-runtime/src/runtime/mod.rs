@@ -97,11 +97,13 @@ impl Runtime {
     /// [`RuntimeError::ForeignDevice`] for another runtime's handle.
     #[inline]
     pub fn backend_of(&self, device: &Device) -> Result<&BackendCache<AnyBackend>, RuntimeError> {
+        self.cache_of(device).ok_or_else(|| RuntimeError::ForeignDevice { device: device.id() })
+    }
+
+    #[inline]
+    fn cache_of(&self, device: &Device) -> Option<&BackendCache<AnyBackend>> {
         let at = device.owner().wrapping_sub(self.inner.first_owner);
-        usize::try_from(at)
-            .ok()
-            .and_then(|at| self.inner.caches.get(at))
-            .ok_or_else(|| RuntimeError::ForeignDevice { device: device.id() })
+        self.inner.caches.get(usize::try_from(at).ok()?)
     }
 
     /// This kernel on this device: from memory, from a store, or built. Callers who ask at once
@@ -112,6 +114,17 @@ impl Runtime {
     /// handle of an earlier life, [`RuntimeError::Busy`] where every place is taken.
     #[inline]
     pub fn kernel(&self, device: &Device, spec: &KernelSpec) -> Result<Kernel, RuntimeError> {
+        match self.cache_of(device).and_then(|cache| cache.resident(device, spec)) {
+            Some(kernel) => Ok(Kernel::new(kernel)),
+            None => self.look_up(device, spec).map_err(|error| *error),
+        }
+    }
+
+    /// The long way. The error is boxed, so that a hit's result does not have to go through memory
+    /// because a miss's would.
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, device: &Device, spec: &KernelSpec) -> Result<Kernel, Box<RuntimeError>> {
         Ok(Kernel::new(self.backend_of(device)?.kernel(device, spec)?))
     }
 
