@@ -143,6 +143,21 @@ fn e2_a_clone_and_an_unpin_are_no_use() {
     assert_eq!(world.released(), [1]);
 }
 
+/// A thread has slots for a few pins; a hit beyond them is as good a use as any.
+#[test]
+fn e2_a_hit_is_a_use_however_many_pins_its_thread_holds() {
+    let world = World::default();
+    let cache = world.cache(4);
+    world.fill(&cache, [9, 1, 2, 3]);
+    let pins: Vec<_> = (0..40).map(|_| cache.get(&9).unwrap()).collect();
+    let hits = cache.statistics().hits;
+    drop(cache.get(&1));
+    assert_eq!(cache.statistics().hits, hits + 1);
+    world.fill(&cache, [4, 5]);
+    assert_eq!(world.released(), [2, 3]);
+    drop(pins);
+}
+
 #[test]
 fn e2_a_value_that_was_pinned_in_a_search_comes_back_to_its_place_in_the_order() {
     let world = World::default();

@@ -179,6 +179,25 @@ fn e7_a_look_up_by_idle_of_its_own_value_is_neither_pin_nor_use() {
     assert_eq!(world.released(), [1, 2, 3]);
 }
 
+/// Only the value that is asked about is apart: any other that `idle` looks up is used, whether the
+/// thread has a slot for the pin or not.
+#[test]
+fn e7_a_look_up_by_idle_of_another_value_is_a_use() {
+    for held in [0, 40] {
+        let (world, cache) = reentrant(4, |cache, key| {
+            drop(cache.get(&2));
+            key != 2
+        });
+        world.fill(&cache, [9, 1, 2, 3]);
+        let pins: Vec<_> = (0..=held).map(|_| cache.get(&9).unwrap()).collect();
+        // The question about 1 is a use of 2, so that 3 is the next to be asked about.
+        world.fill(&cache, [4, 5]);
+        assert_eq!(world.released(), [1, 3]);
+        assert_eq!(cache.statistics().hits, 3 + held);
+        drop(pins);
+    }
+}
+
 #[test]
 fn e7_a_pin_that_idle_keeps_does_hold() {
     let kept: Arc<Mutex<Vec<Pinned<Module>>>> = Arc::default();
