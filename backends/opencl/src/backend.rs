@@ -101,8 +101,10 @@ impl Found {
         if there.is_empty() { "none".to_owned() } else { there.join(", ") }
     }
 
-    fn by_target(&self, target: &Target) -> Result<&Device, BackendError> {
-        self.devices.iter().find(|device| device.target == *target).ok_or_else(|| {
+    fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError> {
+        // All of them are asked, since each keeps what its binaries are sealed for.
+        let alike = self.devices.iter().filter(|device| device.target == *target);
+        alike.map(Device::toolchain).reduce(|first, _| first).ok_or_else(|| {
             let message = format!("there is no device for the target `{}`", target.as_str());
             BackendError::NoDevice { message }
         })
@@ -216,7 +218,7 @@ impl Backend for OpenClBackend {
     }
 
     fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError> {
-        Ok(self.found()?.by_target(target)?.toolchain())
+        self.found()?.toolchain(target)
     }
 
     fn build(

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use grainstore::{DeviceId, Family};
 use grainstore_runtime::{BackendError, DeviceInfo, Target, Toolchain};
@@ -42,22 +43,34 @@ pub(crate) struct Device {
     pub(crate) target: Target,
     /// Without the variables, which may change.
     versions: String,
+    /// What its binaries are sealed for, once that was asked for.
+    seal: Mutex<Option<Arc<str>>>,
 }
 
 impl Device {
-    /// Who compiles for it, with the variables as they are now.
+    /// Who compiles for it, with the variables as they are now; and from now on its binaries are
+    /// sealed for that, as their keys are.
     pub(crate) fn toolchain(&self) -> Toolchain {
         let mut text = self.versions.clone();
         for (name, value) in variables(env::vars_os()) {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
             text.push_str(&format!("; {name}={value}"));
         }
+        self.set_seal(&text);
         Toolchain::new(text)
     }
 
     /// What its binaries are sealed for.
-    pub(crate) fn seal(&self) -> String {
-        format!("{} | {}", self.target.as_str(), self.toolchain().as_str())
+    pub(crate) fn seal(&self) -> Arc<str> {
+        let known = self.seal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known.unwrap_or_else(|| self.set_seal(self.toolchain().as_str()))
+    }
+
+    fn set_seal(&self, toolchain: &str) -> Arc<str> {
+        let seal: Arc<str> = format!("{} | {toolchain}", self.target.as_str()).into();
+        let mut slot = self.seal.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = Some(Arc::clone(&seal));
+        seal
     }
 }
 
@@ -158,6 +171,7 @@ fn describe(
         },
         handle,
         platform: number,
+        seal: Mutex::new(None),
     }))
 }
 

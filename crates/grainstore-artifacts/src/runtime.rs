@@ -56,11 +56,11 @@ impl Store for ArtifactStore {
 fn artifact(group: &Group) -> Option<Artifact> {
     let (first, others) = group.members().split_first()?;
     let binary = Artifact::new(&first.name, first.bytes.clone());
-    Some(
-        others.iter().fold(binary, |artifact, member| {
-            artifact.with_member(&member.name, member.bytes.clone())
-        }),
-    )
+    let artifact = others
+        .iter()
+        .fold(binary, |artifact, member| artifact.with_member(&member.name, member.bytes.clone()));
+    // A file is handed out only once the digest over all of it was right.
+    Some(artifact.verified())
 }
 
 fn group(key: &KernelKey, artifact: &Artifact, facts: &BuildFacts) -> Group {
