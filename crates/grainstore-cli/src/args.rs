@@ -16,6 +16,10 @@ Environment:
   GRAINSTORE_DIR     the folder of the store, where --store does not say
   CC                 the C compiler of the host backend
   OPENCL_DYLIB_PATH  the loader library of the opencl backend
+  GRAINSTORE_NVRTC_LIBRARY, GRAINSTORE_CUDA_LIBRARY
+                     NVRTC and the driver of the cuda backend
+  GRAINSTORE_VULKAN_LIBRARY
+                     the loader library of the vulkan backend
   NO_COLOR           no colors";
 
 const MANIFEST: &str = "\
@@ -108,6 +112,14 @@ pub(crate) struct Warm {
     /// A backend that is asked for and not found makes the exit code 3.
     #[arg(long = "backend", value_name = "NAME")]
     pub(crate) backends: Vec<String>,
+
+    /// Compile for this target instead of the devices that are here; may be given several times
+    ///
+    /// No device is needed, and nothing is loaded: `--target sm_90` compiles CUDA kernels for such
+    /// devices of other machines, and needs NVRTC alone. `grainstore show` tells the target that an
+    /// artifact was made for.
+    #[arg(long = "target", value_name = "TARGET")]
+    pub(crate) targets: Vec<String>,
 
     /// How many kernels to compile at once [default: one for each core]
     #[arg(long, short, value_name = "N")]

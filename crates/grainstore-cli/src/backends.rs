@@ -6,31 +6,72 @@ use grainstore_host::HostBackend;
 use grainstore_opencl::OpenClBackend;
 use grainstore_runtime::{Backend, Runtime, RuntimeBuilder};
 
+use crate::doctor::{BackendReport, Launch, examine};
 use crate::manifest::KnownBackend;
+#[cfg(feature = "wgpu")]
+use crate::wgpu_device;
 
 /// One of each. Making them touches no driver.
-#[derive(Debug)]
 pub(crate) struct Backends {
-    pub(crate) host: Arc<HostBackend>,
-    pub(crate) opencl: Arc<OpenClBackend>,
+    host: Arc<HostBackend>,
+    all: Vec<Box<dyn Built>>,
+}
+
+/// A backend that this program is built with, whatever its modules are.
+trait Built {
+    fn known(&self) -> KnownBackend;
+    fn join(&self, runtime: RuntimeBuilder) -> RuntimeBuilder;
+    fn examine(&self) -> BackendReport;
+}
+
+impl<B: Launch> Built for Arc<B> {
+    fn known(&self) -> KnownBackend {
+        KnownBackend { name: self.name().to_owned(), languages: self.languages().to_owned() }
+    }
+
+    fn join(&self, runtime: RuntimeBuilder) -> RuntimeBuilder {
+        runtime.backend(Self::clone(self))
+    }
+
+    fn examine(&self) -> BackendReport {
+        examine(&**self)
+    }
 }
 
 impl Backends {
     pub(crate) fn new() -> Self {
-        Self { host: Arc::new(HostBackend::new()), opencl: Arc::new(OpenClBackend::new()) }
+        let host = Arc::new(HostBackend::new());
+        let all: Vec<Box<dyn Built>> = vec![
+            Box::new(Arc::clone(&host)),
+            Box::new(Arc::new(OpenClBackend::new())),
+            #[cfg(feature = "cuda")]
+            Box::new(Arc::new(grainstore_cuda::CudaBackend::new())),
+            #[cfg(feature = "vulkan")]
+            Box::new(Arc::new(grainstore_vulkan::VulkanBackend::new())),
+            #[cfg(feature = "wgpu")]
+            Box::new(Arc::new(wgpu_device::backend())),
+        ];
+        Self { host, all }
     }
 
     /// What a manifest may ask of each.
     pub(crate) fn known(&self) -> Vec<KnownBackend> {
-        vec![known(&*self.host), known(&*self.opencl)]
+        self.all.iter().map(|backend| backend.known()).collect()
     }
 
     /// A runtime with all of them.
     pub(crate) fn runtime(&self) -> RuntimeBuilder {
-        Runtime::builder().backend(Arc::clone(&self.host)).backend(Arc::clone(&self.opencl))
+        self.all.iter().fold(Runtime::builder(), |runtime, backend| backend.join(runtime))
     }
-}
 
-fn known(backend: &impl Backend) -> KnownBackend {
-    KnownBackend { name: backend.name().to_owned(), languages: backend.languages().to_owned() }
+    /// Each of them, asked everything.
+    pub(crate) fn examine(&self) -> Vec<BackendReport> {
+        self.all.iter().map(|backend| backend.examine()).collect()
+    }
+
+    /// What ends the compilers that run as processes of their own.
+    pub(crate) fn stop(&self) -> impl Fn() + Send + 'static {
+        let host = Arc::clone(&self.host);
+        move || host.stop()
+    }
 }

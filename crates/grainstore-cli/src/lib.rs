@@ -13,6 +13,8 @@ mod manifest;
 mod output;
 mod store;
 mod warm;
+#[cfg(feature = "wgpu")]
+mod wgpu_device;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -4,21 +4,31 @@
 use std::fmt;
 
 use grainstore::DeviceId;
-use grainstore_runtime::{Backend, BackendError, KernelSpec, Language};
+use grainstore_runtime::{Backend, BackendError, KernelSpec, Language, Target};
 
 use super::report::{BackendReport, DeviceReport};
 
 /// How many numbers the kernel computes.
-pub(super) const COUNT: usize = 1000;
+pub(crate) const COUNT: usize = 1000;
 
 /// The factor of `y = FACTOR * x + y`.
-pub(super) const FACTOR: f32 = 3.0;
+pub(crate) const FACTOR: f32 = 3.0;
 
 /// How a backend's users launch: `y = FACTOR * x + y` over [`COUNT`] numbers, by the entry point
 /// `saxpy`, on that device.
-pub(super) trait Launch: Backend {
-    /// The kernel, in the language that the backend prefers.
+pub(crate) trait Launch: Backend {
+    /// The kernel.
     const SOURCE: &'static str;
+
+    /// The language that it is in: the one that the backend prefers, unless it says another.
+    fn language(&self) -> Language {
+        self.languages().first().copied().unwrap_or(Language::C)
+    }
+
+    /// A target that the compiler can make code for with no device at all, if there is one.
+    fn elsewhere(&self) -> Option<Target> {
+        None
+    }
 
     /// Launches the kernel and leaves its result in `y`.
     fn launch(
@@ -31,13 +41,21 @@ pub(super) trait Launch: Backend {
 }
 
 /// Asks the backend everything. What is missing or fails is in the report, with what would help.
-pub(super) fn examine<B: Launch>(backend: &B) -> BackendReport {
+pub(crate) fn examine<B: Launch>(backend: &B) -> BackendReport {
     let mut report = BackendReport { backend: backend.name().into(), ..BackendReport::default() };
     if let Err(trouble) = fill(backend, &mut report) {
         // A driver without its compiler, or the other way round, is not a backend that is here.
         report.found &= !trouble.missing;
         report.error = Some(trouble.error);
         report.hint = trouble.hint;
+        if report.compiler.is_none() {
+            // But the one may be of use without the other.
+            let toolchain = backend.elsewhere().map(|target| backend.toolchain(&target));
+            let toolchain = toolchain.and_then(Result::ok);
+            report.compiler = toolchain.map(|toolchain| {
+                format!("{}; `warm --target` needs no device", toolchain.as_str())
+            });
+        }
     }
     report
 }
@@ -58,8 +76,7 @@ fn fill<B: Launch>(backend: &B, report: &mut BackendReport) -> Result<(), Troubl
     }
     let target = backend.target(&first.id)?;
     report.compiler = Some(backend.toolchain(&target)?.as_str().to_owned());
-    let language = backend.languages().first().copied().unwrap_or(Language::C);
-    let spec = KernelSpec::builder("saxpy", language)
+    let spec = KernelSpec::builder("saxpy", backend.language())
         .source(B::SOURCE)
         .entry("saxpy")
         .build()
@@ -131,7 +148,7 @@ impl From<BackendError> for Trouble {
 mod tests {
     use super::*;
     use grainstore::Family;
-    use grainstore_runtime::{Artifact, DeviceInfo, Target, Toolchain};
+    use grainstore_runtime::{Artifact, DeviceInfo, Toolchain};
 
     /// A backend that does what its fields say, with a module that is its own result.
     #[derive(Clone, Copy)]

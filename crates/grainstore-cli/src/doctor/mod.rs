@@ -1,8 +1,14 @@
 //! `grainstore doctor`: what this machine has, and whether it works.
 
 mod examine;
+#[cfg(feature = "cuda")]
+mod launch_cuda;
 mod launch_host;
 mod launch_opencl;
+#[cfg(feature = "vulkan")]
+mod launch_vulkan;
+#[cfg(feature = "wgpu")]
+mod launch_wgpu;
 mod report;
 mod store;
 
@@ -10,7 +16,8 @@ use crate::args;
 use crate::backends::Backends;
 use crate::exit::{Exit, Failure};
 use crate::output::{print, print_json};
-use examine::examine;
+pub(crate) use examine::{Launch, examine};
+pub(crate) use report::BackendReport;
 use report::Report;
 
 /// Examines everything and tells it.
@@ -18,9 +25,8 @@ use report::Report;
 /// What is not installed is no error as long as one backend is there: the exit code then says
 /// whether all that is there works.
 pub(crate) fn run(arguments: &args::Doctor) -> Result<Exit, Failure> {
-    let backends = Backends::new();
     let report = Report {
-        backends: vec![examine(&*backends.host), examine(&*backends.opencl)],
+        backends: Backends::new().examine(),
         store: store::examine(&arguments.store),
         remote: None,
     };

@@ -17,7 +17,7 @@ pub(super) struct Report {
 
 /// One backend of this program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct BackendReport {
+pub(crate) struct BackendReport {
     pub(super) backend: String,
     pub(super) found: bool,
     pub(super) devices: Vec<DeviceReport>,

@@ -2,21 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-use grainstore_runtime::{Origin, Runtime};
+use grainstore::KernelKey;
+use grainstore_runtime::{Origin, Runtime, RuntimeError};
 
 use super::ask::bare;
-use super::plan::Job;
+use super::plan::{Job, Place};
 use super::report::{Outcome, Row};
 use crate::output::millis;
 
-/// Does the job. The kernel is loaded too, so that what is in the store is known to be good.
+/// Does the job. On a device the kernel is loaded too, so that what is in the store is known to be
+/// good.
 pub(super) fn make(runtime: &Runtime, job: &Job) -> Row {
     let began = Instant::now();
-    let made = runtime.kernel_with_outcome(&job.device, &job.spec);
-    let fingerprint =
-        runtime.key(&job.device, &job.spec).ok().map(|key| key.fingerprint().to_string());
+    let made = match &job.place {
+        Place::Device(device) => {
+            runtime.kernel_with_outcome(device, &job.spec).map(|(_, outcome)| outcome)
+        }
+        Place::Target(cache, target) => {
+            cache.compile_for(target, &job.spec).map(|(_, outcome)| outcome)
+        }
+    };
+    let fingerprint = key(runtime, job).ok().map(|key| key.fingerprint().to_string());
     let (outcome, elapsed, compile_time, error) = match made {
-        Ok((_, made)) => {
+        Ok(made) => {
             let outcome = match &made.origin {
                 Origin::Compiled => Outcome::Compiled,
                 Origin::Store(name) if &**name == "disk" => Outcome::Disk,
@@ -30,12 +38,20 @@ pub(super) fn make(runtime: &Runtime, job: &Job) -> Row {
     Row {
         name: job.kernel.to_string(),
         backend: job.backend.to_string(),
-        device: job.device.id().to_string(),
+        device: job.place.to_string(),
         variant: job.variant.to_string(),
         outcome,
         ms: millis(elapsed),
         fingerprint,
         error,
         compile_time,
+    }
+}
+
+/// What the job's kernel is kept under.
+pub(super) fn key(runtime: &Runtime, job: &Job) -> Result<KernelKey, RuntimeError> {
+    match &job.place {
+        Place::Device(device) => runtime.key(device, &job.spec).cloned(),
+        Place::Target(cache, target) => cache.key_for(target, &job.spec),
     }
 }

@@ -14,7 +14,6 @@ mod work;
 use std::env;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -27,7 +26,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::manifest::{self, Found, KnownBackend, Manifest, ManifestError};
 use crate::output::{self, Progress, human};
-use ask::ask;
+use ask::{ask, ask_for};
 use make::make;
 use plan::{Asked, Plan};
 use report::{Outcome, Report, Row};
@@ -53,18 +52,22 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     let threads = arguments.jobs.map_or_else(cores, NonZeroUsize::get);
     let warnings = Warnings::default();
     let runtime = runtime(&backends, &store, threads, &warnings)?;
-    let asked = ask(&runtime, &manifest, chosen);
-    let plan =
-        Plan::new(&manifest, &asked, arguments.backends.is_empty()).map_err(Failure::usage)?;
+    let all = arguments.backends.is_empty() && arguments.targets.is_empty();
+    let asked = if arguments.targets.is_empty() {
+        ask(&runtime, &manifest, chosen)
+    } else {
+        ask_for(&runtime, &manifest, chosen, &arguments.targets).map_err(Failure::environment)?
+    };
+    let plan = Plan::new(&manifest, &asked, all).map_err(Failure::usage)?;
     tell_skipped(&plan.skipped);
     if plan.jobs.is_empty() {
         return Err(nothing_to_do(&manifest, arguments, &plan));
     }
 
-    let host = Arc::clone(&backends.host);
+    let stop = backends.stop();
     let interrupt = Interrupt::install(move || {
         output::note("interrupted: ending what is under way; once more to leave at once");
-        host.stop();
+        stop();
     });
     let progress = Progress::new(plan.jobs.len(), arguments.quiet);
     let work = work::run(
@@ -190,7 +193,7 @@ fn conclude(
             store.path().display()
         )));
     }
-    if let Some(missing) = asked.iter().find(|asked| by_name && asked.devices.is_err()) {
+    if let Some(missing) = asked.iter().find(|asked| by_name && asked.places.is_err()) {
         let name = &missing.backend.name;
         return Err(Failure::environment(format!("the backend {name} is not here: see above")));
     }

@@ -1,8 +1,9 @@
 //! Which kernel is to be made for which device, and which can't be.
 
+use std::fmt;
 use std::sync::Arc;
 
-use grainstore_runtime::{Device, KernelSpec, SpecError};
+use grainstore_runtime::{AnyBackend, BackendCache, Device, KernelSpec, SpecError, Target};
 
 use crate::manifest::{Kernel, KnownBackend, Manifest};
 
@@ -10,17 +11,35 @@ use crate::manifest::{Kernel, KnownBackend, Manifest};
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) backend: KnownBackend,
-    /// Its devices, or why it can't be used.
-    pub(super) devices: Result<Vec<Device>, String>,
+    /// Where its kernels are to go, or why it can't be used.
+    pub(super) places: Result<Vec<Place>, String>,
 }
 
-/// One variant of a kernel on one device.
+/// What a kernel is made for.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// A device that is here: the kernel is loaded there, too.
+    Device(Device),
+    /// A target that need not be here, by this backend's compiler.
+    Target(BackendCache<AnyBackend>, Target),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(device) => device.id().fmt(f),
+            Self::Target(_, target) => f.write_str(target.as_str()),
+        }
+    }
+}
+
+/// One variant of a kernel in one place.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) kernel: Arc<str>,
     pub(super) variant: Arc<str>,
     pub(super) backend: Arc<str>,
-    pub(super) device: Device,
+    pub(super) place: Place,
     pub(super) spec: KernelSpec,
 }
 
@@ -68,8 +87,8 @@ impl Plan {
 
     fn add(&mut self, kernel: &Kernel, asked: &Asked) -> Result<(), SpecError> {
         let backend = &asked.backend;
-        let devices = match &asked.devices {
-            Ok(devices) => devices,
+        let places = match &asked.places {
+            Ok(places) => places,
             Err(reason) => {
                 let reason = format!("{}: {reason}", backend.name);
                 self.skipped.push(Skip { kernel: kernel.name.clone(), reason });
@@ -80,15 +99,15 @@ impl Plan {
         let name: Arc<str> = kernel.name.as_str().into();
         let backend: Arc<str> = backend.name.as_str().into();
         for variant in &kernel.variants {
-            // One spec for all devices: its key is then made once for all that are equal.
+            // One spec for all places: its key is then made once for all that are equal.
             let spec = kernel.spec(source, variant)?;
             let label: Arc<str> = variant.label.as_str().into();
-            for device in devices {
+            for place in places {
                 self.jobs.push(Job {
                     kernel: Arc::clone(&name),
                     variant: Arc::clone(&label),
                     backend: Arc::clone(&backend),
-                    device: device.clone(),
+                    place: place.clone(),
                     spec: spec.clone(),
                 });
             }

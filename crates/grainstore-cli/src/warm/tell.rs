@@ -13,8 +13,7 @@ pub(super) fn tell(progress: &Progress, job: &Job, row: &Row) {
     match &row.error {
         Some(error) => {
             progress.aside(|| {
-                let place = job.device.id();
-                output::error(format!("{name} on {place}: {}", error.trim_end()));
+                output::error(format!("{name} on {}: {}", job.place, error.trim_end()));
                 if let Some(help) = advice(error) {
                     output::note(format!("  = help: {help}"));
                 }

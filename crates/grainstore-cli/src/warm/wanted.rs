@@ -5,6 +5,7 @@ use std::path::Path;
 use grainstore::KernelKey;
 
 use super::ask::{ask, bare};
+use super::make::key;
 use super::plan::Plan;
 use super::{read, tell_skipped};
 use crate::backends::Backends;
@@ -35,12 +36,12 @@ pub(crate) fn wanted(manifest: Option<&Path>, kernel: &str) -> Result<Vec<Wanted
     tell_skipped(&plan.skipped);
     let mut wanted = Vec::new();
     for job in &plan.jobs {
-        match runtime.key(&job.device, &job.spec) {
+        match key(&runtime, job) {
             Ok(key) => wanted.push(Wanted {
                 backend: job.backend.to_string(),
-                device: job.device.id().to_string(),
+                device: job.place.to_string(),
                 variant: job.variant.to_string(),
-                key: key.clone(),
+                key,
             }),
             Err(error) => output::warn(format!("{} has no key: {}", job.kernel, bare(&error))),
         }

@@ -7,4 +7,5 @@ mod errors;
 mod interrupt;
 mod place;
 mod store;
+mod target;
 mod warm;

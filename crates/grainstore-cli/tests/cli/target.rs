@@ -1,0 +1,61 @@
+//! `grainstore warm --target`: kernels for machines that this one is not.
+
+use crate::place::{Place, THREE};
+
+fn figure(json: &serde_json::Value, name: &str) -> u64 {
+    json[name].as_u64().unwrap_or_else(|| panic!("no {name}: {json}"))
+}
+
+#[test]
+fn a_target_asks_for_what_its_devices_ask_for() {
+    let place = Place::with_manifest(THREE);
+    place.run(&["warm", "--backend", "host"]).expect(0);
+    let stored = place.run(&["ls", "--json"]).expect(0).json();
+    let target = stored["artifacts"][0]["target"].as_str().unwrap();
+    let warm = ["warm", "--backend", "host", "--target", target, "--json"];
+    let json = place.run(&warm).expect(0).json();
+    assert_eq!((figure(&json, "compiled"), figure(&json, "disk")), (0, 3), "{json}");
+    assert_eq!(json["kernels"][0]["device"], target);
+
+    // And the other way round: what was made for the target is there for the device.
+    let other = Place::with_manifest(THREE);
+    let json = other.run(&warm).expect(0).json();
+    assert_eq!((figure(&json, "compiled"), figure(&json, "disk")), (3, 0), "{json}");
+    let json = other.run(&["warm", "--backend", "host", "--json"]).expect(0).json();
+    assert_eq!((figure(&json, "compiled"), figure(&json, "disk")), (0, 3), "{json}");
+}
+
+#[test]
+fn a_target_that_nobody_knows_is_told_with_what_each_backend_says() {
+    let place = Place::with_manifest(THREE);
+    let ran = place.run(&["warm", "--target", "sm_9O"]).expect(3);
+    ran.says("no backend compiles these kernels for `sm_9O`").says("host: ");
+    assert!(place.stored().is_empty());
+    // The second of two is not passed over because the first is known.
+    let known = format!("{}-linux-gnu", std::env::consts::ARCH);
+    place.run(&["warm", "--target", &known, "--target", "nothing"]).expect(3).says("`nothing`");
+}
+
+/// Needs no driver and no device.
+#[cfg(feature = "cuda")]
+#[test]
+fn nvrtc_compiles_for_a_card_that_is_not_here() {
+    let place = Place::with_manifest(
+        "[[kernel]]\nname = \"fill\"\nsource = \"fill.cu\"\n[kernel.defines]\nBLOCK = [64, 128]\n",
+    );
+    place.write("fill.cu", "extern \"C\" __global__ void fill(int *x) { x[threadIdx.x] = BLOCK; }");
+    let warm = ["warm", "--target", "sm_90", "--json"];
+    let mut command = place.grainstore(&warm);
+    let Some(nvrtc) = std::env::var_os("GRAINSTORE_NVRTC_LIBRARY") else {
+        println!("not run: warm --target on CUDA: no NVRTC is named by GRAINSTORE_NVRTC_LIBRARY");
+        return;
+    };
+    command.env("GRAINSTORE_NVRTC_LIBRARY", &nvrtc);
+    let json = crate::place::Ran::new(command.output().unwrap()).expect(0).json();
+    assert_eq!(figure(&json, "compiled"), 2, "{json}");
+    assert_eq!(json["kernels"][1]["device"], "sm_90");
+    let mut again = place.grainstore(&warm);
+    again.env("GRAINSTORE_NVRTC_LIBRARY", &nvrtc);
+    let json = crate::place::Ran::new(again.output().unwrap()).expect(0).json();
+    assert_eq!((figure(&json, "compiled"), figure(&json, "disk")), (0, 2), "{json}");
+}
