@@ -122,8 +122,8 @@ fn report(verdict: Verdict, name: &'static str) -> Result<(), Failed> {
 ///
 /// In a process that a check has started it does not return.
 pub fn run<S: Subject>(subject: &S) -> Report {
-    if again::serve(subject).is_some_and(|code| code == ExitCode::SUCCESS) {
-        std::process::exit(0);
+    if let Some(code) = again::serve(subject) {
+        std::process::exit(i32::from(code != ExitCode::SUCCESS));
     }
     let checks = checks::all::<S>()
         .into_iter()
