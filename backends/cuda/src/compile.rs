@@ -51,6 +51,9 @@ pub(crate) fn cuda_cpp(
         if entry.is_some() && log.contains(NAME_MAP) {
             return Err(without_entry(nvrtc, spec, &options));
         }
+        if refusal.code == WRONG_OPTION && log.contains("--gpu-architecture") {
+            return Err(unknown_letter(nvrtc, architecture));
+        }
         return Err(not_compiled(refusal.code, &log, spec));
     }
     let mut names = Names::of_ptx(&program.ptx()?);
@@ -151,6 +154,15 @@ fn check_known(nvrtc: &Nvrtc, architecture: &Architecture) -> Result<(), Backend
         ),
         hint,
     ))
+}
+
+/// The number is known, so it is the letter behind it that came later.
+fn unknown_letter(nvrtc: &Nvrtc, architecture: &Architecture) -> BackendError {
+    let (major, minor) = nvrtc.version;
+    BackendError::unsupported(
+        format!("NVRTC {major}.{minor} makes no code for {architecture}"),
+        format!("take a newer NVRTC, or the target `sm_{}`", architecture.number),
+    )
 }
 
 fn arguments(architecture: &Architecture, spec: &KernelSpec) -> Result<Vec<CString>, BackendError> {

@@ -245,9 +245,9 @@ fn missing(what: &str) -> BackendError {
     BackendError::missing(
         what,
         format!(
-            "install it (it is in the CUDA toolkit, in Debian's `libnvrtc12` and in PyPI's \
-             `nvidia-cuda-nvrtc`), or give its path with the variable `{VARIABLE}`, the toolkit's \
-             with `CUDA_PATH`, or the builder's `nvrtc`"
+            "install it (it is in the CUDA toolkit, and alone in PyPI's `nvidia-cuda-nvrtc`; it should \
+             not be newer than the driver), or give its path with the variable `{VARIABLE}`, the \
+             toolkit's with `CUDA_PATH`, or the builder's `nvrtc`"
         ),
     )
 }

@@ -43,14 +43,22 @@ fn names(artifact: &Artifact) -> &str {
 #[test]
 fn a_kernel_is_compiled_for_a_device_that_is_not_here() {
     on_nvrtc("a_kernel_is_compiled_for_a_device_that_is_not_here", |cuda| {
+        let mut done = 0;
         for target in ["sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "sm_100f", "sm_120a"] {
-            let artifact = cuda.compile_for(&Target::new(target), &saxpy()).unwrap();
+            let artifact = match cuda.compile_for(&Target::new(target), &saxpy()) {
+                Ok(artifact) => artifact,
+                // An NVRTC that is older than the architecture, or than its letter.
+                Err(BackendError::Unsupported { .. }) => continue,
+                Err(other) => panic!("{target}: {other}"),
+            };
+            done += 1;
             assert_eq!(artifact.members()[0].name, "kernel.cubin");
             assert!(artifact.binary().starts_with(CUBIN), "{target}");
             assert_eq!(names(&artifact), "entry saxpy saxpy\nkernel saxpy\n");
             let toolchain = cuda.toolchain(&Target::new(target)).unwrap();
             artifact.check_seal(&format!("{target} | {}", toolchain.as_str())).unwrap();
         }
+        assert!(done >= 3, "{done}");
         assert!(matches!(cuda.devices().unwrap_err(), BackendError::Missing { .. }));
         assert_eq!(cuda.live_handles(), 0);
     });
@@ -210,7 +218,7 @@ fn what_cannot_be_done_is_refused() {
 
         for (target, advice) in [
             ("sm_20", "of an earlier CUDA"),
-            ("sm_990", "a newer NVRTC, or the target `compute_121`"),
+            ("sm_990", "a newer NVRTC, or the target `compute_"),
             ("gfx90a", "write `sm_90`"),
         ] {
             let error = cuda.compile_for(&Target::new(target), &saxpy()).unwrap_err().to_string();
@@ -236,7 +244,8 @@ fn an_empty_result_is_an_error() {
         let error = log(&cuda, spec(SAXPY).option("-dlto"));
         assert!(error.contains("no code for sm_90"), "{error}");
         let error = log(&cuda, spec(SAXPY).entry("saxpy").option("--fdevice-syntax-only"));
-        assert!(error.contains("no code for sm_90"), "{error}");
+        let unknown = "unrecognized option"; // to NVRTC before 12
+        assert!(error.contains("no code for sm_90") || error.contains(unknown), "{error}");
     }
 }
 
