@@ -112,6 +112,37 @@ fn e8_plans_are_not_given_up_where_that_can_free_nothing() {
     drain.wait().unwrap();
 }
 
+#[test]
+fn e8_plans_of_every_cache_above_give_way() {
+    let (world, kernels, first) = two_levels(2, 10);
+    let second = Cache::builder().borrows_from(&kernels).build().unwrap();
+    plan(&world, &kernels, &first, 1).unwrap();
+    plan(&world, &kernels, &second, 2).unwrap();
+    let pins = [3, 4].map(|key| kernels.get_or_build(&key, || world.build(key)).unwrap());
+    assert_eq!((first.len(), second.len()), (0, 0));
+    assert_eq!(parts(&kernels.get_or_build(&5, || world.build(5)).unwrap_err()), [2, 0, 0, 0]);
+    drop(pins);
+}
+
+/// What was retired while it was busy goes first, and where that is enough no other plan follows.
+#[test]
+fn e8_a_plan_stays_where_a_retired_one_makes_room() {
+    let world = World::default();
+    let kernels = world.cache(2);
+    let busy = Arc::new(AtomicBool::new(true));
+    let plans = {
+        let busy = busy.clone();
+        let idle = move |plan: &Plan| plan.0 != 1 || !busy.load(Ordering::SeqCst);
+        Cache::<u64, Plan>::builder().borrows_from(&kernels).idle(idle).build().unwrap()
+    };
+    plan(&world, &kernels, &plans, 1).unwrap();
+    plan(&world, &kernels, &plans, 2).unwrap();
+    drop(plans.remove(&1));
+    busy.store(false, Ordering::SeqCst);
+    world.fill(&kernels, [3]);
+    assert_eq!((world.released(), plans.len()), (vec![1], 1));
+}
+
 /// P8 holds above as well: where plans may not be released, none gives way.
 #[test]
 fn e8_p8_plans_do_not_give_way_on_a_thread_that_may_not_release_them() {

@@ -206,6 +206,30 @@ fn b6_a_waiter_that_goes_changes_nothing_for_the_others() {
 }
 
 #[test]
+fn b6_a_lead_that_was_passed_on_leaves_neither_pin_nor_place() {
+    let world = World::default();
+    let cache = world.cache(1);
+    for comes_to_something in [false, true] {
+        let flag = Arc::new(AtomicBool::new(false));
+        let mut requests: Vec<_> =
+            (0..3).map(|_| request(&cache, 1, when(flag.clone(), world.clone(), 1))).collect();
+        for _ in 0..2 {
+            requests.iter_mut().for_each(|request| assert!(poll(request).is_pending()));
+            drop(requests.remove(0));
+        }
+        assert!(poll(&mut requests[0]).is_pending());
+        if comes_to_something {
+            flag.store(true, Ordering::SeqCst);
+            assert!(matches!(poll(&mut requests[0]), Poll::Ready(Ok(_))));
+            assert_eq!(cache.remove(&1).released(), 1);
+        }
+        drop(requests);
+        assert_eq!(cache.statistics().entries, 0);
+        check(&cache);
+    }
+}
+
+#[test]
 fn b6_whoever_comes_to_a_flight_without_a_leader_leads_it() {
     let world = World::default();
     let cache = world.cache(1);

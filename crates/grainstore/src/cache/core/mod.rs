@@ -326,3 +326,23 @@ pub(crate) fn pin_again<V>(grain: &Grain<V>) {
 fn address<V>(grain: &Grain<V>) -> usize {
     std::ptr::from_ref(grain).addr()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cache, DeviceId, Family};
+
+    /// What a hit costs is promised; this is the way that costs it.
+    #[test]
+    fn a_hit_like_the_one_before_goes_straight() {
+        let cache = Cache::<u64, u64>::builder().build().unwrap();
+        let devices = [0, 1].map(|index| DeviceId::new(Family::CUDA, index));
+        for on in [&devices[..0], &devices[..1], &devices[..]] {
+            let set = DeviceSet::of(on);
+            cache.on_all(on).get_or_build(&1, || Ok::<_, std::io::Error>(7)).unwrap();
+            drop(cache.on_all(on).get(&1));
+            let found = cache.core().find_at_once(cache.hash(&1, &set), &1, &set);
+            assert!(found.is_ok_and(|pin| *pin == 7 && !pin.is_counted()));
+        }
+    }
+}
