@@ -1,9 +1,11 @@
 //! What the program says of this machine, so that nothing about drivers is known twice.
 
+use std::env::consts::EXE_SUFFIX;
 use std::process::Command;
 
 use serde::Deserialize;
 
+use crate::report::Outcome;
 use crate::shell;
 
 /// What `grainstore doctor --json` says of this machine, as far as it matters here.
@@ -21,11 +23,17 @@ struct Diagnosis {
 }
 
 impl Doctor {
-    /// Builds the program and asks it; `set` gives it its surroundings.
+    /// Builds the program with all its backends and asks it; `set` gives it its surroundings.
     pub(crate) fn ask(set: impl FnOnce(&mut Command)) -> Self {
-        let arguments = ["run", "--quiet", "--package", "grainstore-cli", "--", "doctor", "--json"];
-        let mut command = shell::cargo(&arguments);
-        set(&mut command);
+        // As the tests are built, so that nothing is built twice.
+        let build = ["build", "--quiet", "--workspace", "--all-features", "--bin", "grainstore"];
+        if let Outcome::Failed(why) | Outcome::NotRun(why) = shell::run(&mut shell::cargo(&build)) {
+            eprintln!("{why}");
+            return Self::default();
+        }
+        let program = shell::target().join("debug").join(format!("grainstore{EXE_SUFFIX}"));
+        let mut command = shell::program(&program.to_string_lossy());
+        set(command.args(["doctor", "--json"]));
         shell::output(&mut command)
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default()

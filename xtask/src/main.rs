@@ -9,6 +9,7 @@ mod doctor;
 mod guarantees;
 mod mutants;
 mod not_run;
+mod nvrtc;
 mod packages;
 mod prove;
 mod report;

@@ -5,6 +5,7 @@
 //! skipping it; one that does not work is listed at the end with the reason. So is every test that
 //! says itself that it could not do its work here.
 
+use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use crate::bench;
 use crate::doctor::Doctor;
 use crate::not_run;
+use crate::nvrtc;
 use crate::packages;
 use crate::prove;
 use crate::report::{Outcome, Report};
@@ -21,9 +23,15 @@ use crate::shell;
 use crate::soak;
 use crate::torture;
 
-/// A backend, and the packages of Debian that bring it to a machine without its hardware.
-const BACKENDS: [(&str, &[&str]); 2] =
-    [("host", &["gcc", "libc6-dev"]), ("opencl", &["pocl-opencl-icd", "ocl-icd-libopencl1"])];
+/// A backend, and the packages of Debian that bring it to a machine without its hardware. There are
+/// none for CUDA: its compiler comes from elsewhere, and its driver with the card.
+const BACKENDS: [(&str, &[&str]); 5] = [
+    ("host", &["gcc", "libc6-dev"]),
+    ("opencl", &["pocl-opencl-icd", "ocl-icd-libopencl1"]),
+    ("vulkan", &["mesa-vulkan-drivers", "libvulkan1"]),
+    ("wgpu", &["mesa-vulkan-drivers", "libvulkan1"]),
+    ("cuda", &[]),
+];
 
 /// On each backend: with four of them that is a minute.
 const SOAK_SECONDS: u64 = 15;
@@ -31,9 +39,17 @@ const SOAK_SECONDS: u64 = 15;
 /// Runs every test, also when an earlier one failed.
 pub(crate) fn run() -> Report {
     let mut report = Report::default();
-    let place = Place::new();
-    let (works, missing) = prepare(&place);
+    let mut missing = Vec::new();
+    let nvrtc = nvrtc::find().unwrap_or_else(|why| {
+        missing.push(("NVRTC", why));
+        Vec::new()
+    });
+    let place = Place::new(nvrtc);
+    let mut works = prepare(&place, &mut missing);
     eprintln!("backends that work here, and are required of the tests: {}", works.join(", "));
+    if !place.nvrtc.is_empty() {
+        works.push("nvrtc");
+    }
     let cargo = |arguments: &[&str]| {
         let mut command = shell::cargo(arguments);
         place.set(&mut command);
@@ -62,12 +78,14 @@ pub(crate) fn run() -> Report {
         report.not_run("the table of what tests could not do", "cargo-nextest is not installed");
     }
     report.step("documentation's examples", || shell::run(cargo(&["test"]).arg("--doc")));
-    for (package, example) in examples() {
+    // All at once and as the tests are built, so that nothing is built twice.
+    report.step("building the examples", || shell::run(cargo(&["build"]).arg("--examples")));
+    for example in examples() {
         report.step(&format!("example {example}"), || {
-            let mut command = shell::cargo(&["run", "--quiet"]);
+            let program = shell::target().join("debug/examples").join(&example);
+            let mut command = shell::program(&program.to_string_lossy());
             place.set(&mut command);
-            let (outcome, said) =
-                shell::show(command.args(["--package", &package, "--example", &example]));
+            let (outcome, said) = shell::show(&mut command);
             match not_run::marked(&said).pop() {
                 Some((_, why)) if outcome == Outcome::Passed => Outcome::NotRun(why),
                 _ => outcome,
@@ -84,21 +102,22 @@ pub(crate) fn run() -> Report {
     report
 }
 
-/// Installs what is missing, where that can be done. Gives the backends that work then, and why the
-/// others do not.
-fn prepare(place: &Place) -> (Vec<&'static str>, Vec<(&'static str, String)>) {
+/// Installs what is missing, where that can be done. Gives the backends that work then, and notes why
+/// the others do not.
+fn prepare(place: &Place, missing: &mut Vec<(&'static str, String)>) -> Vec<&'static str> {
     let ask = || Doctor::ask(|command| place.set(command));
     let mut doctor = ask();
     let mut refused = Vec::new();
     for (backend, packages) in BACKENDS {
-        if doctor.knows(backend) && doctor.why_not(backend).is_some() {
+        let wanting = doctor.knows(backend) && doctor.why_not(backend).is_some();
+        if wanting && !packages.is_empty() {
             match packages::install(packages) {
                 Ok(()) => doctor = ask(),
                 Err(why) => refused.push((backend, why)),
             }
         }
     }
-    let (mut works, mut missing) = (Vec::new(), Vec::new());
+    let mut works = Vec::new();
     for (backend, _) in BACKENDS {
         let Some(mut why) = doctor.why_not(backend) else {
             works.push(backend);
@@ -109,20 +128,22 @@ fn prepare(place: &Place) -> (Vec<&'static str>, Vec<(&'static str, String)>) {
         }
         missing.push((backend, why));
     }
-    (works, missing)
+    works
 }
 
 /// Folders of the tests' own, so that nothing of the user's is read, measured or changed.
 struct Place {
     folder: PathBuf,
+    /// Every NVRTC to test with.
+    nvrtc: Vec<PathBuf>,
 }
 
 impl Place {
-    fn new() -> Self {
+    fn new(nvrtc: Vec<PathBuf>) -> Self {
         let folder = shell::target().join("xtask");
         // What an earlier run left would make this one warm.
         let _ = fs::remove_dir_all(&folder);
-        Self { folder }
+        Self { folder, nvrtc }
     }
 
     fn set(&self, command: &mut Command) {
@@ -130,20 +151,23 @@ impl Place {
             .env("XDG_CACHE_HOME", self.folder.join("cache"))
             .env("GRAINSTORE_DIR", self.folder.join("store"))
             .env("POCL_CACHE_DIR", self.folder.join("pocl"))
-            // PoCL's own cache would be measured instead of ours.
-            .env("POCL_KERNEL_CACHE", "0");
+            // The drivers' own caches would be measured instead of ours.
+            .env("POCL_KERNEL_CACHE", "0")
+            .env("MESA_SHADER_CACHE_DISABLE", "true");
+        if let (Some(first), Ok(all)) = (self.nvrtc.first(), env::join_paths(&self.nvrtc)) {
+            command.env("GRAINSTORE_NVRTC_LIBRARY", first).env("GRAINSTORE_TEST_NVRTC", all);
+        }
     }
 }
 
-/// Every example of the workspace, with its package, by name.
-fn examples() -> Vec<(String, String)> {
+/// Every example of the workspace, by the name of its program.
+fn examples() -> Vec<String> {
     #[derive(Deserialize)]
     struct Metadata {
         packages: Vec<Package>,
     }
     #[derive(Deserialize)]
     struct Package {
-        name: String,
         targets: Vec<Target>,
     }
     #[derive(Deserialize)]
@@ -154,13 +178,11 @@ fn examples() -> Vec<(String, String)> {
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata: Option<Metadata> = shell::output(&mut shell::cargo(&arguments))
         .and_then(|text| serde_json::from_str(&text).ok());
-    let mut examples = Vec::new();
-    for package in metadata.into_iter().flat_map(|metadata| metadata.packages) {
-        let is_example = |target: &&Target| target.kind.iter().any(|kind| kind == "example");
-        for target in package.targets.iter().filter(is_example) {
-            examples.push((package.name.clone(), target.name.clone()));
-        }
-    }
+    let targets =
+        metadata.into_iter().flat_map(|metadata| metadata.packages).flat_map(|it| it.targets);
+    let is_example = |target: &Target| target.kind.iter().any(|kind| kind == "example");
+    let mut examples: Vec<_> =
+        targets.filter(is_example).map(|target| target.name + env::consts::EXE_SUFFIX).collect();
     examples.sort();
     examples
 }
