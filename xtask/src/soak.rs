@@ -156,13 +156,17 @@ fn backends() -> BTreeSet<String> {
 fn program(backend: &str, sanitizer: bool) -> Result<PathBuf, Outcome> {
     #[derive(Deserialize)]
     struct Message {
+        package_id: Option<String>,
         executable: Option<PathBuf>,
     }
     let package = format!("grainstore-{backend}");
-    let messages = "--message-format=json-render-diagnostics";
-    let arguments = ["test", "--package", &package, "--test", "conformance", "--no-run", messages];
-    let mut command: Command =
-        if sanitizer { prove::with_sanitizer(&arguments) } else { shell::cargo(&arguments) };
+    let what = ["--test", "conformance", "--no-run", "--message-format=json-render-diagnostics"];
+    let mut command: Command = if sanitizer {
+        prove::with_sanitizer(&[&["test", "--package", &package][..], &what].concat())
+    } else {
+        // As the tests are built, so that nothing is built twice.
+        shell::cargo(&[&["test", "--workspace", "--all-features"][..], &what].concat())
+    };
     // Standard output carries the messages; people read what goes to standard error.
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| Outcome::Failed(format!("cargo: {error}")))?;
@@ -171,7 +175,12 @@ fn program(backend: &str, sanitizer: bool) -> Result<PathBuf, Outcome> {
     }
     String::from_utf8_lossy(&output.stdout)
         .lines()
-        .filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable)
+        .filter_map(|line| serde_json::from_str::<Message>(line).ok())
+        .filter(|message| {
+            let id = message.package_id.as_deref().unwrap_or_default();
+            id.contains(&format!("#{package}@"))
+        })
+        .filter_map(|message| message.executable)
         .next_back()
         .ok_or_else(|| Outcome::Failed("cargo names no program".into()))
 }
