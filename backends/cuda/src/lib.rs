@@ -41,7 +41,8 @@
 //! **NVRTC**: the file or folder given to [`CudaBackendBuilder::nvrtc`], else that in
 //! `GRAINSTORE_NVRTC_LIBRARY`, else the newest in the toolkit that `CUDA_PATH` or `CUDA_HOME` names,
 //! else the system's `libnvrtc.so.13`, `.12` or `.11.2`, or `nvrtc64_*.dll` in `PATH`, else that of
-//! `/usr/local/cuda`. CUDA 11.2 is the oldest that has all that is called; 12.9 and 13.5 are tested.
+//! `/usr/local/cuda`. CUDA 11.2 is the oldest that has all that is called; 11.8 was
+//! tried, 12.9 and 13.5 are tested.
 //!
 //! **The driver**: the file given to [`CudaBackendBuilder::driver`], else that in
 //! `GRAINSTORE_CUDA_LIBRARY`, else the system's `libcuda.so.1` or `nvcuda.dll`.
