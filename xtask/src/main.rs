@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod doctor;
+mod gpu_check;
 mod guarantees;
 mod mutants;
 mod not_run;
@@ -35,6 +36,8 @@ usage: cargo xtask COMMAND
   torture processes that are killed over and over while they use one store; `--minutes N`
   soak    launches that are checked while everything under them is torn down, on every backend that
           works here; `--minutes N`
+  gpu-check
+          on a machine with an NVIDIA GPU: what the others can't tell, of CUDA and Vulkan
   bench   our cache beside its peers; `cargo xtask bench --help` lists what it can be asked for";
 
 fn main() -> ExitCode {
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
             Some(report) => report,
             None => return ExitCode::from(2),
         },
+        ["gpu-check"] => gpu_check::run(),
         ["bench", rest @ ..] => return bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -58,6 +58,12 @@ pub(crate) fn run(report: &mut Report, seconds: u64, works: &[&str]) {
     Soak { seconds, seed: 0, backends: Vec::new(), required, sanitizer: false }.run(report);
 }
 
+/// The same on these backends alone, whose drivers must be here.
+pub(crate) fn run_on(report: &mut Report, seconds: u64, backends: &[&str]) {
+    let backends: Vec<_> = backends.iter().map(ToString::to_string).collect();
+    Soak { seconds, seed: 0, required: backends.clone(), backends, sanitizer: false }.run(report);
+}
+
 fn parse(arguments: &[&str]) -> Option<Soak> {
     let mut soak =
         Soak { seconds: 60, seed: 0, backends: Vec::new(), required: Vec::new(), sanitizer: true };
