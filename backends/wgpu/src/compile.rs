@@ -174,12 +174,12 @@ impl Parts<'_> {
         // to give, not even the empty one that any other gives.
         match scope::caught(self.device, || touch(&pipeline)).1 {
             None => Ok(pipeline),
-            Some(_) => Err(BackendError::DeviceLost {
-                message:
-                    "wgpu makes no pipelines on it any more; make another device, and give it \
-                          with `replace_device`"
-                        .into(),
-            }),
+            Some(_) => {
+                let message = "wgpu makes no pipelines on it any more; tell the runtime with \
+                               `device_lost`, then give another with `replace_device`, unless the \
+                               backend has a function that makes one";
+                Err(BackendError::DeviceLost { message: message.into() })
+            }
         }
     }
 

@@ -48,7 +48,8 @@
 //! # What is in the key
 //! The target is the adapter, with the features and limits that the device was asked for. The
 //! toolchain is wgpu's major version and the driver's own version, which wgpu's
-//! `pipeline_cache_key` leaves out.
+//! `pipeline_cache_key` leaves out. Variables that steer a driver's compiler are not in it: what is
+//! kept is the driver's own cache, in which it finds nothing but what it would make itself.
 //!
 //! # The artifact
 //! Where the device has [`Features::PIPELINE_CACHE`](wgpu::Features::PIPELINE_CACHE), the data of a

@@ -247,6 +247,11 @@ fn the_applications_handlers_and_scopes_see_nothing() {
         device.on_uncaptured_error(Arc::new(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         }));
+        let lost = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&lost);
+        device.set_device_lost_callback(move |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
         let outer = device.push_error_scope(wgpu::ErrorFilter::Validation);
         log(wgpu, spec("fn f( {"));
         wgpu.build(&DEVICE, &spec(ADD).entry("no").build().unwrap()).unwrap_err();
@@ -254,7 +259,7 @@ fn the_applications_handlers_and_scopes_see_nothing() {
         assert!(pollster::block_on(outer.pop()).is_none());
         assert_eq!(seen.load(Ordering::Relaxed), 0);
 
-        // The handler is still the application's.
+        // The handlers are still the application's.
         let _ = device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size: 4,
@@ -262,6 +267,9 @@ fn the_applications_handlers_and_scopes_see_nothing() {
             mapped_at_creation: false,
         });
         assert_eq!(seen.load(Ordering::Relaxed), 1);
+        device.destroy();
+        device.poll(wgpu::PollType::Poll).unwrap();
+        assert_eq!(lost.load(Ordering::Relaxed), 1);
     });
 }
 

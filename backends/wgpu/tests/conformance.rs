@@ -1,4 +1,4 @@
-//! The battery of tests that every backend passes, on wgpu over Vulkan.
+//! The battery of tests that every backend passes, on wgpu over the system's best API.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -11,5 +11,5 @@ use subject::Wgpu;
 use wgpu::Backends;
 
 fn main() -> ExitCode {
-    grainstore_conformance::main(Wgpu::over(Backends::VULKAN))
+    grainstore_conformance::main(Wgpu::over(Backends::PRIMARY))
 }

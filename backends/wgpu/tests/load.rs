@@ -27,6 +27,16 @@ fn empty_data(device: &Device) -> Option<Vec<u8>> {
     })
 }
 
+/// Without this, what a driver keeps would be taken for a header, or a header for what it keeps.
+#[test]
+fn data_is_wgpus_header_and_then_the_drivers() {
+    on_wgpu("data_is_wgpus_header_and_then_the_drivers", |_, device| {
+        let Some(data) = empty_data(device) else { return };
+        let length = u32::from_le_bytes(data[64..68].try_into().unwrap());
+        assert_eq!(length, 32, "the length of every Vulkan driver's header");
+    });
+}
+
 #[test]
 fn an_artifact_is_made_where_the_driver_has_something_to_keep() {
     on_wgpu("an_artifact_is_made_where_the_driver_has_something_to_keep", |wgpu, device| {

@@ -56,14 +56,23 @@ pub(crate) fn device(adapter: &Adapter) -> (Device, Queue) {
     pollster::block_on(adapter.request_device(&descriptor)).unwrap()
 }
 
-/// Runs the body on a device of each kind of backend that is here: Vulkan, and GL.
+/// The APIs that wgpu speaks to on this system, as far as this crate's tests know them.
+const APIS: &[Backends] = if cfg!(target_vendor = "apple") {
+    &[Backends::METAL]
+} else if cfg!(windows) {
+    &[Backends::DX12, Backends::VULKAN]
+} else {
+    &[Backends::VULKAN, Backends::GL]
+};
+
+/// Runs the body on a device of each of these APIs.
 ///
 /// Where one of them has no device the body does not run there, and says so; where
 /// `GRAINSTORE_REQUIRE` names `wgpu`, no device at all fails the test.
 pub(crate) fn on_wgpu(test: &str, body: impl Fn(&WgpuBackend, &Device)) {
     let mut ran = false;
-    for backends in [Backends::VULKAN, Backends::GL] {
-        let Some(adapter) = adapters(backends).into_iter().next() else {
+    for backends in APIS {
+        let Some(adapter) = adapters(*backends).into_iter().next() else {
             say(&format!("not run: {test}: wgpu finds no adapter for {backends:?}"));
             continue;
         };
