@@ -448,6 +448,26 @@ fn p5_a_task_that_awaits_a_drain_is_woken_by_its_end_and_by_a_poke() {
     assert!(matches!(poll(), Poll::Ready(Ok(()))));
 }
 
+/// A value whose last pin goes while it is busy is released without a sign, some time. Who waits for
+/// it, and was waiting for the pin, has to know that it must ask from now on.
+#[test]
+fn p5_a_task_that_awaits_a_drain_learns_that_a_value_is_busy() {
+    let world = World::default();
+    let cache = world.cache(4);
+    let pinned = cache.get_or_build(&1, || world.build(1)).unwrap();
+    world.set_busy(1, true);
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(count.clone());
+    let mut waiting = pin!(cache.clear().wait_async());
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(pinned);
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    world.set_busy(1, false);
+    block_on(waiting).unwrap();
+    assert_eq!(world.released(), [1]);
+}
+
 #[test]
 fn e4_room_is_awaited() {
     let world = World::default();

@@ -170,12 +170,14 @@ mod tests {
 
     #[test]
     fn its_room_grows_with_what_is_in_it_in_small_steps() {
-        let mut order = Order::default();
+        let (mut order, mut rooms) = (Order::default(), BTreeSet::new());
         for time in 0..10_000 {
             order.insert((time, 7));
             let room = order.line.capacity();
             assert!(room <= order.len() * 5 / 4 + FEW, "room for {room}: {}", order.len());
+            rooms.insert(room);
         }
+        assert!(rooms.len() < 50, "{} steps", rooms.len());
     }
 
     #[test]

@@ -135,3 +135,39 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread;
+
+    use crate::Cache;
+    use crate::sync::Mutex;
+
+    #[test]
+    fn who_has_waited_for_an_answer_is_no_sleeper_any_more() {
+        let (says, asked) = channel();
+        let (answers, answer) = channel::<bool>();
+        let answer: Mutex<Receiver<bool>> = Mutex::new(answer);
+        let idle = move |_: &u64| {
+            says.send(()).unwrap();
+            answer.lock().recv().unwrap()
+        };
+        let cache = Cache::<u64, u64>::builder().capacity(1).idle(idle).build().unwrap();
+        let build = |key| cache.get_or_build(&key, || Ok::<_, Error>(key)).map(drop);
+        build(1).unwrap();
+        thread::scope(|scope| {
+            let asks = scope.spawn(|| build(2));
+            asked.recv().unwrap();
+            let waits = scope.spawn(|| build(3));
+            while cache.core().ledger().sleepers == 0 {
+                thread::yield_now();
+            }
+            // Busy, whoever asks.
+            (0..9).for_each(|_| answers.send(false).unwrap());
+            assert!(asks.join().unwrap().is_err() && waits.join().unwrap().is_err());
+        });
+        assert_eq!(cache.core().ledger().sleepers, 0);
+    }
+}
