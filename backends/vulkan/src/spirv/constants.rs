@@ -1,6 +1,6 @@
 //! A module's constants, with the values that a spec gives to those that can be specialized.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::codes::op;
 use super::types::Type;
@@ -13,8 +13,10 @@ pub(crate) struct Constants {
     values: HashMap<u32, u64>,
     composites: HashMap<u32, Vec<u32>>,
     given: Vec<Given>,
-    /// The names of those that can be specialized, where they have one, by number.
-    open: BTreeMap<u32, Option<String>>,
+    /// The names of those that can be specialized, by number.
+    names: BTreeMap<u32, Vec<String>>,
+    /// The numbers of those that were declared.
+    declared: BTreeSet<u32>,
     specialized: Vec<Specialized>,
 }
 
@@ -66,24 +68,28 @@ impl Constants {
         self.composites.insert(id, parts.to_vec());
     }
 
-    /// A constant that can be specialized: the spec's value, else its own.
+    /// Says what a number is called. All names come before the first constant, as SPIR-V orders its
+    /// parts.
+    pub(crate) fn name(&mut self, spec_id: u32, name: &str) {
+        self.names.entry(spec_id).or_default().push(name.to_owned());
+    }
+
+    /// A constant that can be specialized: the spec's value, else its own. Several may have one
+    /// number, as compilers do for the size of a workgroup; they all get its value.
     pub(crate) fn declare(
         &mut self,
         id: u32,
         spec_id: u32,
-        name: Option<&str>,
         kind: &Type,
         default: u64,
     ) -> Result<(), Malformed> {
-        if self.open.insert(spec_id, name.map(str::to_owned)).is_some() {
-            let what = format!("two specialization constants have the number {spec_id}");
-            return Err(Malformed::new(what));
-        }
+        self.declared.insert(spec_id);
+        let names = self.names.get(&spec_id).map_or(&[][..], Vec::as_slice);
         let number = spec_id.to_string();
         let mut value = default;
         let mut found: Option<&str> = None;
         for given in &mut self.given {
-            if given.name != number && Some(given.name.as_str()) != name {
+            if given.name != number && !names.contains(&given.name) {
                 continue;
             }
             if let Some(other) = found {
@@ -104,7 +110,15 @@ impl Constants {
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(&bytes);
             value = u64::from_le_bytes(word);
-            self.specialized.push(Specialized { spec_id, bytes });
+            match self.specialized.iter().find(|it| it.spec_id == spec_id) {
+                None => self.specialized.push(Specialized { spec_id, bytes }),
+                Some(earlier) if earlier.bytes == bytes => {}
+                Some(_) => {
+                    return Err(Malformed::new(format!(
+                        "specialization constants of number {spec_id} are of different types"
+                    )));
+                }
+            }
         }
         if !matches!(kind, Type::Float { .. }) {
             self.values.insert(id, value);
@@ -118,9 +132,9 @@ impl Constants {
             return Ok(());
         };
         let there: Vec<_> = self
-            .open
+            .declared
             .iter()
-            .map(|(spec_id, name)| match name {
+            .map(|spec_id| match self.names.get(spec_id).and_then(|names| names.first()) {
                 Some(name) => format!("{spec_id} ({name})"),
                 None => spec_id.to_string(),
             })

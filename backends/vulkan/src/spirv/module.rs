@@ -203,7 +203,13 @@ impl Module {
         let id = self.id(it, 0)?;
         let decorations = self.decorations.entry(id).or_default();
         match it.operand(1)? {
-            decoration::SPEC_ID => decorations.spec_id = Some(it.operand(2)?),
+            decoration::SPEC_ID => {
+                let spec_id = it.operand(2)?;
+                decorations.spec_id = Some(spec_id);
+                if let Some(name) = self.names.get(&id).filter(|name| !name.is_empty()) {
+                    self.constants.name(spec_id, name);
+                }
+            }
             decoration::BUFFER_BLOCK => decorations.buffer_block = true,
             decoration::ARRAY_STRIDE => decorations.array_stride = Some(it.operand(2)?),
             decoration::BINDING => decorations.binding = Some(it.operand(2)?),
@@ -266,8 +272,7 @@ impl Module {
         let spec_id = self.decorations.get(&id).and_then(|decorations| decorations.spec_id);
         match spec_id {
             Some(spec_id) if it.opcode >= op::SPEC_CONSTANT_TRUE => {
-                let name = self.names.get(&id).map(String::as_str).filter(|name| !name.is_empty());
-                self.constants.declare(id, spec_id, name, kind, default)
+                self.constants.declare(id, spec_id, kind, default)
             }
             _ => {
                 if !matches!(kind, Type::Float { .. }) {

@@ -67,6 +67,29 @@ fn a_constant_may_size_the_workgroup() {
 }
 
 #[test]
+fn constants_may_share_a_number() {
+    let shared = |first: u32, second: u32| {
+        let mut code = Assembler::new(3);
+        let mut last = 0;
+        for width in [first, second] {
+            let (kind, id) = (code.id(), code.id());
+            last = id;
+            code.op(21, &[kind, width, 0]);
+            code.op(50, &[kind, id, 1, 0][..2 + width as usize / 32]);
+            code.decorate(&[id, 1, 4]);
+        }
+        // The name of one is the name of both.
+        code.name(last, "last");
+        let words = code.finish("k", &[]);
+        assert_eq!(with(&words, &[("4", "9")]), with(&words, &[("last", "9")]));
+        with(&words, &[("4", "9")])
+    };
+    let value = Specialized { spec_id: 4, bytes: 9_u32.to_le_bytes().to_vec() };
+    assert_eq!(shared(32, 32).unwrap(), [value]);
+    assert!(shared(32, 64).unwrap_err().contains("of different types"));
+}
+
+#[test]
 fn every_kind_of_binding_is_known() {
     use vk::DescriptorType as Kind;
     let mut code = Assembler::new(3);
