@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 use grainstore::{KernelKey, PlanKey};
 
 use crate::keys::{Numbered, PlainKernel, PlainPlan};
+use crate::runtime::Warm;
 use crate::subject::ours::Ours;
 use crate::subject::{Subject, Visit, each};
 use crate::work::{self, Padded};
@@ -111,6 +112,10 @@ fn run(operation: &str, subject: &str, count: u64) -> Result<(), String> {
         "async" if subject == OURS => {
             let (subject, keys) = work::warm::<u64, Ours<u64>>();
             work::async_hits(&subject, &keys, count);
+            Ok(())
+        }
+        "hit-runtime" if subject == OURS => {
+            work::runtime_hits(&Warm::new(), count);
             Ok(())
         }
         "slot" if subject == OURS => {

@@ -14,5 +14,6 @@ pub mod measure;
 pub mod report;
 #[cfg(feature = "peers")]
 pub mod rows;
+pub mod runtime;
 pub mod subject;
 pub mod work;

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use grainstore::Slot;
 
 use crate::keys::{Key, Numbered};
+use crate::runtime::Warm;
 use crate::subject::Subject;
 use crate::subject::ours::Ours;
 
@@ -79,6 +80,25 @@ pub fn async_hits<K: Key>(subject: &Ours<K>, keys: &[K], count: u64) {
 #[cold]
 fn missed() -> u64 {
     panic!("an entry that no row removes was not there")
+}
+
+/// Hits through the runtime: the module is read while it is kept alive, and let go.
+///
+/// # Panics
+/// If a kernel is not there.
+#[inline(never)]
+pub fn runtime_hits(warm: &Warm, count: u64) {
+    let mut left = count;
+    while left > 0 {
+        for spec in warm.specs.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            let kernel = warm.runtime.kernel(black_box(&warm.device), black_box(spec));
+            black_box(match &kernel {
+                Ok(kernel) => kernel.module::<u64>().copied().unwrap_or_default(),
+                Err(_) => missed(),
+            });
+            left -= 1;
+        }
+    }
 }
 
 /// Hits by a slot, used in the same way.

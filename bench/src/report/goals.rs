@@ -44,6 +44,12 @@ pub fn judge(results: &Results) -> Vec<Goal> {
         goals.push(judge.ratio(what, 1.5, (row, OURS), ("hit-u64", OURS)));
     }
     goals.extend([
+        judge.ratio(
+            "a hit through the runtime",
+            1.5,
+            ("hit-runtime", OURS),
+            ("hit-runtime", names::PLAIN),
+        ),
         judge.ratio("a hit by slot", 0.9, ("slot", OURS), ("slot", ARC)),
         judge.ratio(
             "a hit by slot, two threads",

@@ -5,6 +5,7 @@ mod evict_device;
 mod hit;
 mod memory;
 mod miss;
+mod runtime;
 mod slot;
 mod tail;
 mod two_threads;
@@ -24,6 +25,7 @@ pub mod names {
     pub use super::asynchronous::{ALLOCATIONS, SYNC};
     pub use super::evict_device::{FEW_OF_MANY, MANY_OF_MANY, SOME_OF_FEW, SOME_OF_MANY};
     pub use super::miss::QUICK_PINNING;
+    pub use super::runtime::PLAIN;
     pub use super::two_threads::{ALONE, ARC_EACH, ARC_SHARED};
     pub use super::waiters::CONDVAR;
 }
@@ -108,6 +110,7 @@ pub const ALL: &[Row] = &[
     hit::KERNEL_PLAIN,
     hit::PLAN,
     hit::PLAN_PLAIN,
+    runtime::RUNTIME,
     slot::ONE_THREAD,
     slot::TWO_THREADS,
     two_threads::ONE_KEY,
