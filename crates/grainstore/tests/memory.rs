@@ -171,6 +171,12 @@ fn caches_that_come_and_go() {
         let pin = cache.get(&(key + 7)).unwrap();
         drop(cache);
         assert_eq!(*pin, key + 7);
+        // One that never had a value, and one that has none any more.
+        let empty = || Cache::<u64, u64>::builder().build().unwrap();
+        drop(empty());
+        let cache = empty();
+        cache.get_or_build(&key, || Ok::<_, Failure>(key)).unwrap();
+        assert_eq!(cache.clear().released(), 1);
     });
 }
 

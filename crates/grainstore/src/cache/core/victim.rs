@@ -181,4 +181,37 @@ mod tests {
         assert!(core.ledger().asks.is_empty());
         assert!(cache.get_or_build(&2, || Ok::<_, std::io::Error>(2)).is_ok());
     }
+
+    #[test]
+    fn who_said_busy_is_asked_again_after_a_use_and_nobody_for_ever() {
+        let mut refused = Refused::default();
+        refused.note(7, 1, false);
+        assert!(refused.contains(7, 1) && !refused.contains(7, 2) && !refused.contains(8, 1));
+        for stamp in 2..=Refused::PATIENCE as u64 + 1 {
+            assert!(!refused.contains(7, stamp));
+            refused.note(7, stamp, false);
+        }
+        // One answer more is the last.
+        assert!(!refused.contains(7, 1_000));
+        refused.note(7, 1_000, false);
+        assert!(refused.contains(7, 1_001) && !refused.try_again());
+    }
+
+    #[test]
+    fn an_idle_value_that_is_used_meanwhile_is_asked_again_within_reason() {
+        let mut refused = Refused::default();
+        for stamp in 1..=Refused::PATIENCE as u64 {
+            refused.note(7, stamp, true);
+            assert!(!refused.contains(7, stamp));
+        }
+        refused.note(7, 1_000, true);
+        assert!(refused.contains(7, 1_000));
+    }
+
+    #[test]
+    fn a_search_is_made_again_so_many_times() {
+        let mut refused = Refused::default();
+        assert!((0..Refused::PATIENCE).all(|_| refused.try_again()));
+        assert!(!refused.try_again());
+    }
 }
