@@ -41,11 +41,10 @@ pub(crate) fn compile(spec: &KernelSpec) -> Result<Compiled, BackendError> {
             |why: Malformed| BackendError::Compile { log: format!("{}.spv: {why}", spec.name()) };
         let words = from_bytes(spec.source()).map_err(malformed)?;
         let constants = Constants::given(spec.constants());
-        return reflect(spec, spec.entry(), words, constants, false, malformed);
+        return reflect(spec, words, constants, false, malformed);
     }
     let words = translate(spec, options)?;
-    // naga has seen to the entry point, and there is one.
-    reflect(spec, None, words, Constants::default(), true, |why| BackendError::Compile {
+    reflect(spec, words, Constants::default(), true, |why| BackendError::Compile {
         log: format!("{}: what was translated is not usable: {why}", spec.name()),
     })
 }
@@ -56,19 +55,18 @@ pub(crate) fn stored(spec: &KernelSpec, bytes: &[u8]) -> Result<Compiled, Backen
         reason: format!("its SPIR-V is malformed: {why}"),
     };
     let words = from_bytes(bytes).map_err(malformed)?;
-    reflect(spec, None, words, Constants::default(), true, malformed)
+    reflect(spec, words, Constants::default(), true, malformed)
 }
 
 fn reflect(
     spec: &KernelSpec,
-    entry: Option<&str>,
     words: Vec<u32>,
     constants: Constants,
     translated: bool,
     malformed: impl Fn(Malformed) -> BackendError,
 ) -> Result<Compiled, BackendError> {
     let module = Module::new(&words, constants).map_err(&malformed)?;
-    let interface = Interface::of(&module, entry).map_err(|why| match why {
+    let interface = Interface::of(&module, spec.entry()).map_err(|why| match why {
         NoInterface::EntryPoint(there) => {
             let there: Vec<_> = there.iter().map(String::as_str).collect();
             choose_entry(spec, &there).map_or_else(

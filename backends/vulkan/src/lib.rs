@@ -106,7 +106,7 @@
 //! pipeline caches, which alone identifies nothing (some drivers have a constant there), and the
 //! variables that steer the known drivers' compilers (`MESA_*`, `RADV_*`, `LP_*`, `__GL_*` and
 //! others). A processor's device UUID is in it too, a card's is not: equal cards share their kernels.
-//! For WGSL and GLSL, naga's version is in front.
+//! For WGSL and GLSL, naga's version is in front, with a digest of what it makes of a probe.
 //!
 //! # The artifact
 //! Each pipeline is made with a pipeline cache of its own, empty for a build, and its data is the

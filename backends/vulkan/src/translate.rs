@@ -19,7 +19,7 @@ use crate::spirv;
 const NAGA: &str = "naga 30.0.2";
 
 /// Greatest number up to which every whole one is a double, which is what naga takes.
-const EXACT: i128 = 1 << 53;
+const EXACT: u128 = 1 << 53;
 
 /// Who translates, as the key says it: the release, and a digest of what it makes of a probe. A lock
 /// file other than this project's may pick another patch release, which cannot be asked its name.
@@ -171,7 +171,7 @@ fn number_of(it: &Override, module: &Module, text: &str) -> Result<f64, String> 
         },
         ScalarKind::Sint | ScalarKind::Uint => {
             let value = spirv::integer(text).ok_or("an integer")?;
-            if value.abs() > EXACT {
+            if value.unsigned_abs() > EXACT {
                 return Err("an integer of up to 53 bits".to_owned());
             }
             Ok(value as f64)

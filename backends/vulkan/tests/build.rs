@@ -106,6 +106,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
             ("stride", "1", "no specialization constant `stride`; there are: step, 8 (sign)"),
             ("step", "two", "`step` is an integer, not `two`"),
             ("step", "-1", "doesn't fit"),
+            ("step", "-170141183460469231731687303715884105728", "an integer of up to 53 bits"),
             ("on", "maybe", "`on` is `true` or `false`, not `maybe`"),
             ("size", "0", "workgroup"),
         ] {
@@ -251,12 +252,12 @@ fn what_the_device_does_not_have_never_reaches_it() {
             assert!(error.contains("descriptor set"), "{error}");
         }
         let words = limits.max_compute_shared_memory_size / 4 + 1;
-        let tile = format!(
-            "override length: u32 = 1;
-             var<workgroup> tile: array<vec4<u32>, length>;
-             @compute @workgroup_size(1) fn k() {{ tile[0] = vec4(1u); tile[1] = tile[0]; }}"
-        );
-        let error = refusal(wgsl(&tile).constant("length", words.div_ceil(4).to_string()));
+        let tile = "\
+override length: u32 = 1;
+var<workgroup> tile: array<vec4<u32>, length>;
+@compute @workgroup_size(1) fn k() { tile[0] = vec4(1u); tile[1] = tile[0]; }
+";
+        let error = refusal(wgsl(tile).constant("length", words.div_ceil(4).to_string()));
         assert!(error.contains("bytes of workgroup memory, beyond"), "{error}");
 
         let mut code = Assembler::new(3);

@@ -165,6 +165,16 @@ fn another_drivers_cache_never_reaches_this_one() {
 }
 
 #[test]
+fn a_missing_entry_point_is_no_fault_of_the_artifact() {
+    on_vulkan("a_missing_entry_point_is_no_fault_of_the_artifact", |vulkan, device| {
+        let artifact = vulkan.build(&device, &saxpy()).unwrap().1.unwrap();
+        let other = common::wgsl(common::SAXPY).entry("other").build().unwrap();
+        let error = vulkan.load(&device, &other, &artifact).unwrap_err();
+        assert_eq!(error.to_string(), "there is no entry point `other`; there are: saxpy");
+    });
+}
+
+#[test]
 fn the_toolchain_holds_the_variables_that_steer_the_compiler() {
     let test = "the_toolchain_holds_the_variables_that_steer_the_compiler";
     if !is_child() {
