@@ -69,6 +69,22 @@ fn b3_failed_builds() {
     });
 }
 
+/// Who waits for whom is forgotten when nobody waits any more.
+#[test]
+fn b2_builds_inside_builds_and_inside_releases() {
+    let inner = Cache::<u64, u64>::builder().capacity(2).build().unwrap();
+    let lent = inner.clone();
+    let release = move |key: u64| drop(lent.get_or_build(&(key % 3), || Ok::<_, Failure>(key)));
+    let outer = Cache::<u64, u64>::builder().capacity(2).release(release).build().unwrap();
+    holds_its_memory(20_000, |key| {
+        let build = || {
+            let pin = inner.get_or_build(&key, || Ok::<_, Failure>(key));
+            inner.get_or_build(&(key + 1), || pin.map(|pin| *pin)).map(|pin| *pin)
+        };
+        outer.get_or_build(&key, build).unwrap();
+    });
+}
+
 #[test]
 fn d6_devices_that_came_and_went() {
     let cache = Cache::<u64, u64>::builder().capacity(8).build().unwrap();

@@ -347,6 +347,39 @@ fn b5_a_circle_of_two_tasks_between_polls_is_told() {
     assert!(matches!(poll(&mut one), Poll::Ready(Err(Error::Build(_)))));
 }
 
+/// A build waits for those that were begun in it, also while nobody polls them.
+#[test]
+fn b5_a_circle_through_a_build_inside_a_build_is_told() {
+    let cache = Cache::<u64, u64>::builder().build().unwrap();
+    let path = |keys: &'static [u64]| -> Boxed<Result<u64, Error>> {
+        fn ask(cache: Cache<u64, u64>, keys: &'static [u64]) -> Boxed<Result<u64, Error>> {
+            Box::pin(async move {
+                let Some((key, rest)) = keys.split_first() else { return Ok(0) };
+                let build = async {
+                    let mut yielded = keys.len() == 1;
+                    poll_fn(|_| match std::mem::replace(&mut yielded, true) {
+                        true => Poll::Ready(()),
+                        false => Poll::Pending,
+                    })
+                    .await;
+                    ask(cache.clone(), rest).await
+                };
+                cache.get_or_build_async(key, build).await.map(|value| *value)
+            })
+        }
+        ask(cache.clone(), keys)
+    };
+    // Task one builds 1, in it 3, and needs 2; task two builds 2 and needs 1.
+    let (mut one, mut two) = (path(&[1, 3, 2]), path(&[2, 1]));
+    assert!(poll(&mut two).is_pending());
+    for _ in 0..3 {
+        assert!(poll(&mut one).is_pending());
+    }
+    let Poll::Ready(Err(told)) = poll(&mut two) else { panic!("the circle is closed") };
+    assert!(matches!(told.downcast_ref::<Error>(), Some(Error::Cycle { .. })), "{told:?}");
+    assert!(matches!(poll(&mut one), Poll::Ready(Err(Error::Build(_)))));
+}
+
 #[test]
 fn b7_a_doomed_flight_that_nobody_leads_ends_at_once() {
     let world = World::default();
@@ -508,7 +541,13 @@ fn e4_awaited_room_is_asked_for_again_by_itself_and_at_once_by_a_poke() {
         cache.poke();
         assert!(count.0.load(Ordering::SeqCst) > before);
     }
-    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    // Polled often, it is woken no oftener.
+    for _ in 0..1_000 {
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    let before = count.0.load(Ordering::SeqCst);
+    cache.poke();
+    assert!(count.0.load(Ordering::SeqCst) < before + 100);
     world.set_busy(1, false);
     block_on(waiting);
     assert!(cache.get_or_build(&2, || world.build(2)).is_ok());

@@ -172,3 +172,34 @@ fn e5_both_bounds_hold_together() {
     assert_eq!(cache.clear().pending(), 0);
     assert_eq!(world.alive(), 0);
 }
+
+/// Those that are to go for a heavy value go together. Whoever is pinned while another is still asked
+/// stays, and a third goes.
+#[test]
+fn e5_a_value_that_is_pinned_while_another_is_asked_about_stays() {
+    let world = World::default();
+    let myself: Arc<OnceLock<Cache<u64, Module>>> = Arc::default();
+    let kept = Arc::new(Mutex::new(None));
+    let cache = {
+        let (release, myself, kept) = (world.clone(), myself.clone(), kept.clone());
+        let idle = move |module: &Module| {
+            if module.key == 2 {
+                *kept.lock().unwrap() = myself.get().unwrap().get(&1);
+            }
+            true
+        };
+        Cache::<u64, Module>::builder()
+            .weigher(|key, _| if *key == 4 { 2 } else { 1 })
+            .max_weight(3)
+            .idle(idle)
+            .release(move |module| release.release(module))
+            .build()
+            .unwrap()
+    };
+    assert!(myself.set(cache.clone()).is_ok());
+    world.fill(&cache, 1..=4);
+    assert_eq!(world.released(), [2, 3]);
+    assert_eq!(kept.lock().unwrap().as_ref().unwrap().key, 1);
+    assert!(cache.get(&1).is_some() && cache.get(&4).is_some());
+    check(&cache);
+}

@@ -189,3 +189,19 @@ pub(crate) fn is_asking_about(value: usize) -> bool {
     let asks = |frame: &Frame| frame.inside == Inside::Idle(value);
     with_stack(|stack| stack.iter().any(asks)).unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_node_is_given_twice() {
+        let mut all = std::collections::HashSet::new();
+        let mut caches = [Nodes::default(), Nodes::default(), Nodes::default()];
+        for _ in 0..3 * Nodes::BLOCK {
+            for nodes in &mut caches {
+                assert!(all.insert(nodes.next()));
+            }
+        }
+    }
+}
