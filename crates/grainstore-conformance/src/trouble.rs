@@ -31,6 +31,13 @@ impl Trouble {
         }
     }
 
+    /// In words, whatever it is.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Absent(what) | Self::Cannot(what) | Self::Failed(what) => what,
+        }
+    }
+
     pub(crate) fn launch(error: &BoxError) -> Self {
         Self::Failed(format!("a launch failed: {error}"))
     }

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grainstore::DeviceId;
-use grainstore_runtime::{Device, KernelSpec, Runtime, RuntimeError};
+use grainstore_runtime::{Backend, Device, Kernel, KernelSpec, Runtime, RuntimeError};
 
-use super::plans::{PLANS, Plans};
+use super::plans::{self, PLANS, Plans};
 use super::random::Random;
 use crate::Subject;
 use crate::gate::{BOUND, Meter};
 use crate::memory::Memory;
-use crate::stage::absent;
+use crate::stage::{self, absent};
 use crate::trouble::{Check, Trouble};
 use crate::watched::Watched;
 
@@ -62,11 +62,8 @@ impl<S: Subject> Ground<S> {
     pub(super) fn new(subject: &Arc<S>, store: &Memory) -> Check<Self> {
         let backend = Arc::new(Watched::new(subject.backend().map_err(absent)?));
         // What is missing is told here, in the backend's words.
-        let mut devices: Vec<_> = grainstore_runtime::Backend::devices(&backend)
-            .map_err(absent)?
-            .into_iter()
-            .map(|device| device.id)
-            .collect();
+        let mut devices: Vec<_> =
+            backend.devices().map_err(absent)?.into_iter().map(|device| device.id).collect();
         if devices.is_empty() {
             return Err(Trouble::Absent("the driver is here, but it has no device".into()));
         }
@@ -80,7 +77,7 @@ impl<S: Subject> Ground<S> {
             .drain_bound(BOUND)
             .on_warning(move |warning| warned.add(format!("a warning: {warning}")))
             .build()?;
-        let plans = super::plans::over(&runtime, PLANS * devices.len())?;
+        let plans = plans::over(&runtime, PLANS * devices.len())?;
         Ok(Self {
             specs: (0..KERNELS).map(|number| subject.kernel(addend(number))).collect(),
             subject: Arc::clone(subject),
@@ -130,15 +127,13 @@ impl<S: Subject> Ground<S> {
     }
 
     /// Launches a module and checks every number.
-    pub(super) fn launch(&self, kernel: &grainstore_runtime::Kernel, number: u32) {
-        type Module<S> = <<S as Subject>::Backend as grainstore_runtime::Backend>::Module;
+    pub(super) fn launch(&self, kernel: &Kernel, number: u32) {
+        type Module<S> = <<S as Subject>::Backend as Backend>::Module;
         let Some(module) = kernel.module::<Module<S>>() else {
             return self.fault("a kernel's module is another backend's");
         };
-        if let Err(Trouble::Failed(what) | Trouble::Absent(what) | Trouble::Cannot(what)) =
-            crate::stage::launch(&*self.subject, module, addend(number))
-        {
-            self.fault(what);
+        if let Err(trouble) = stage::launch(&*self.subject, module, addend(number)) {
+            self.fault(trouble.into_text());
         }
         self.launches.fetch_add(1, Ordering::Relaxed);
         self.launched.tick();

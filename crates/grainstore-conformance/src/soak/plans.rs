@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use grainstore::{DeviceId, Pinned};
+use grainstore::Pinned;
 use grainstore_runtime::{Device, Kernel, Runtime, RuntimeError};
 
 use super::ground::{Denied, Ground};
@@ -85,9 +85,4 @@ impl Work {
         // Nothing else would tell a plan that was retired meanwhile.
         ground.plans.reap();
     }
-}
-
-/// Takes a plan out of its cache, and says how many releases have to wait.
-pub(super) fn remove<S: Subject>(ground: &Ground<S>, device: &DeviceId, number: u32) -> usize {
-    ground.plans.on(device).remove(&number).pending()
 }
