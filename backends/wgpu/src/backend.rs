@@ -49,8 +49,9 @@ impl WgpuBackend {
         WgpuBackendBuilder { places: Vec::new() }
     }
 
-    /// Gives a device in the place of one that was destroyed or lost, or is to be given up. Modules
-    /// of the one before stay good as far as that one does.
+    /// Gives a device in the place of one that was destroyed or lost. A runtime that has kernels of
+    /// the one before is told first, with `destroy_device` or `device_lost`, or it would go on to
+    /// hand them out.
     ///
     /// # Errors
     /// [`BackendError::NoDevice`] for an index that the builder did not give out.

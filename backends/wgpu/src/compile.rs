@@ -56,7 +56,7 @@ fn check(spec: &KernelSpec) -> Result<&str, BackendError> {
     }
     if let Some((define, _)) = spec.defines().first() {
         let hint = "WGSL has no preprocessor; declare it as an `override` and give it as a \
-                    constant (a manifest's `constants`), or put the value into the source";
+                    constant, or put the value into the source";
         return refused(format!("the define `{define}`"), hint);
     }
     if let Some((header, _)) = spec.headers().first() {
