@@ -64,3 +64,18 @@ mod asymmetric {
 
     pub(super) fn run() {}
 }
+
+#[cfg(all(test, target_os = "linux", not(grainstore_symmetric)))]
+mod tests {
+    /// Where the kernel has what an unpin relies on, no unpin fences.
+    #[test]
+    fn it_is_asymmetric_where_the_kernel_says_that_it_can_be() {
+        const QUERY: libc::c_int = 0;
+        // The commands by their numbers, as in the kernel's own header.
+        const PRIVATE_EXPEDITED_AND_ITS_REGISTRATION: libc::c_long = 0b1_1000;
+        // SAFETY: the call takes numbers only and touches no memory of ours.
+        let known = unsafe { libc::syscall(libc::SYS_membarrier, QUERY, 0, 0) };
+        let wanted = PRIVATE_EXPEDITED_AND_ITS_REGISTRATION;
+        assert_eq!(super::is_asymmetric(), known > 0 && known & wanted == wanted);
+    }
+}

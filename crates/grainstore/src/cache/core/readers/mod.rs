@@ -394,6 +394,17 @@ mod tests {
     }
 
     #[test]
+    fn slots_and_what_is_kept_behind_them_are_apart() {
+        assert_eq!(WATCHED, SLOTS);
+        let mut bits = FENCED;
+        for slot in 0..SLOTS {
+            assert_eq!(bits & (1 << slot), 0, "slot {slot}");
+            bits |= 1 << slot;
+        }
+        assert_eq!(bits.count_ones() as usize, SLOTS + 1);
+    }
+
+    #[test]
     fn pins_are_in_slots_until_all_are_taken_and_the_state_counts_none() {
         let ((_, reader), state) = (reader(), resident());
         let mut pins: Vec<_> = (0..SLOTS).map(|_| reader.pin(7, &state).unwrap()).collect();
