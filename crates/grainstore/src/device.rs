@@ -138,6 +138,12 @@ pub struct DeviceId {
 }
 
 impl DeviceId {
+    /// The pair as one number, of its own and never zero.
+    #[inline]
+    pub(crate) fn number(self) -> u64 {
+        (u64::from(self.family.0) + 1) << 32 | u64::from(self.index)
+    }
+
     /// The device of this family and index.
     #[must_use]
     pub const fn new(family: Family, index: u32) -> Self {

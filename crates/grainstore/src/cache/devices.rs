@@ -44,6 +44,36 @@ pub(crate) fn hash_with<K: Hash>(hasher: &impl BuildHasher, key: &K, devices: &D
     let hash = hasher.hash_one(key);
     match devices {
         DeviceSet::None => hash,
-        DeviceSet::One(_) | DeviceSet::Several(_) => hash ^ hasher.hash_one(devices.as_slice()),
+        // The key's hash is as good as random already, so that it is enough to have its upper bits,
+        // which the index goes by, differ from device to device.
+        DeviceSet::One(device) => hash ^ device.number().wrapping_mul(SPREAD),
+        DeviceSet::Several(devices) => hash ^ hasher.hash_one(&devices[..]),
+    }
+}
+
+/// 2^64 divided by the golden ratio: multiples of it are far apart from each other (Knuth, The Art of
+/// Computer Programming, volume 3, section 6.4). Device number zero is not without effect.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Family;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_key_has_another_hash_on_each_device_and_without_one() {
+        let hasher = crate::hashing::State::default();
+        let hash = |devices: &[DeviceId]| hash_with(&hasher, &7_u64, &DeviceSet::of(devices));
+        let mut tags = HashSet::from([hash(&[]) >> 32]);
+        for family in [Family::CUDA, Family::HOST, Family::OPENCL] {
+            for index in 0..1_000 {
+                let device = DeviceId::new(family, index);
+                assert!(tags.insert(hash(&[device]) >> 32), "{device} collides");
+            }
+        }
+        let (one, two) = (DeviceId::new(Family::CUDA, 0), DeviceId::new(Family::CUDA, 1));
+        assert_eq!(hash(&[one, two]), hash(&[two, one, two]));
+        assert!(tags.insert(hash(&[one, two]) >> 32));
     }
 }
