@@ -38,6 +38,10 @@ impl Store for ArtifactStore {
         artifact: &Artifact,
         facts: &BuildFacts,
     ) -> Result<(), StoreError> {
+        if self.check_quarantine(&key.fingerprint()).is_err() {
+            // The same compiler made it from the same source: it would be withheld as well.
+            return Ok(());
+        }
         match ArtifactStore::put(self, key, &group(key, artifact, facts)) {
             // Whoever opened it so knows that nothing is kept.
             Err(Error::UseOnly) => Ok(()),
@@ -76,6 +80,13 @@ fn group(key: &KernelKey, artifact: &Artifact, facts: &BuildFacts) -> Group {
 
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
-        Self::with_source(error.to_string(), error)
+        let withholds = match &error {
+            Error::Quarantined { .. } => true,
+            // A file that others could have changed; the folder is judged first, and before it.
+            Error::Untrusted { path, .. } => path.extension().is_some_and(|end| end == "grain"),
+            _ => false,
+        };
+        let error = Self::with_source(error.to_string(), error);
+        if withholds { error.withholding() } else { error }
     }
 }

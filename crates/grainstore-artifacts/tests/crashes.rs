@@ -79,6 +79,17 @@ fn r6_what_ended_the_process_twice_is_quarantined_and_nothing_else() {
         assert!(store.get(&key(1)).unwrap().is_some(), "its loader came back");
     }
     assert_eq!(journals(folder.path()), 0);
+    #[cfg(feature = "runtime")]
+    {
+        use grainstore_runtime::{Artifact, BuildFacts, Store};
+        let opened = ArtifactStore::open(folder.path()).unwrap();
+        let (store, file): (&dyn Store, _) = (&opened, opened.file(&key(0)));
+        assert!(store.get(&key(0)).unwrap_err().withholds(), "the store itself works");
+        let before = fs::read(&file).unwrap();
+        let afresh = Artifact::new("kernel.so", b"compiled afresh".to_vec());
+        store.put(&key(0), &afresh, &BuildFacts::default()).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), before, "what is not handed out is not put");
+    }
     assert_eq!(ArtifactStore::open(folder.path()).unwrap().overall_statistics().crashes, 2);
 }
 

@@ -51,3 +51,28 @@ fn r5_an_error_keeps_its_words_and_its_cause() {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<Error>());
     assert!(matches!(cause, Some(Error::Refused(_))), "{cause:?}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a6_a_file_that_others_may_write_is_withheld_and_replaced() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let opened = ArtifactStore::open(folder.path()).unwrap();
+    let store: &dyn Store = &opened;
+    let artifact = Artifact::new("kernel.so", vec![1, 2, 3]);
+    store.put(&key(0), &artifact, &BuildFacts::default()).unwrap();
+    set_permissions(opened.file(&key(0)), Permissions::from_mode(0o666)).unwrap();
+    let error = store.get(&key(0)).unwrap_err();
+    assert!(error.withholds(), "{error}");
+    store.put(&key(0), &artifact, &BuildFacts::default()).unwrap();
+    assert_eq!(store.get(&key(0)).unwrap(), Some(artifact));
+
+    // A folder like that is another matter: nothing in the store can be used.
+    let private = opened.path().join("v1");
+    set_permissions(&private, Permissions::from_mode(0o777)).unwrap();
+    let error = store.get(&key(0)).unwrap_err();
+    assert!(!error.withholds(), "{error}");
+    set_permissions(&private, Permissions::from_mode(0o700)).unwrap();
+}

@@ -114,13 +114,14 @@ impl BuildFacts {
 pub struct StoreError {
     message: String,
     source: Option<Box<dyn Error + Send + Sync>>,
+    withholds: bool,
 }
 
 impl StoreError {
     /// A failure in words: what was tried, where, and what to do about it.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), source: None }
+        Self { message: message.into(), source: None, withholds: false }
     }
 
     /// The same with the error that caused it.
@@ -129,7 +130,22 @@ impl StoreError {
         message: impl Into<String>,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
-        Self { message: message.into(), source: Some(source.into()) }
+        Self { message: message.into(), source: Some(source.into()), withholds: false }
+    }
+
+    /// The store works, and withholds the artifact that was asked for: for what it is, and not for
+    /// what the store is. The runtime says so for each such artifact, builds the kernel afresh
+    /// without asking the stores behind this one, and puts it as after a miss.
+    #[must_use]
+    pub fn withholding(mut self) -> Self {
+        self.withholds = true;
+        self
+    }
+
+    /// Whether the store works, and only [withholds](Self::withholding) an artifact.
+    #[must_use]
+    pub fn withholds(&self) -> bool {
+        self.withholds
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) enum Found {
     Artifact(Artifact),
     /// Nothing; while the lease is held, others wait for this request.
     Nothing(Option<Guard>),
+    /// An artifact that it won't hand out.
+    Withheld,
     /// It failed, and is not asked again on behalf of this request.
     Failed,
 }
@@ -38,11 +40,17 @@ impl Shelf {
 
     /// Waits at most for `bound` for another process that is making it.
     pub(crate) fn get(&self, key: &KernelKey, bound: Duration, warnings: &Warnings) -> Found {
-        match self.attempt(warnings, |store| store.get_or_lease(key, bound)) {
-            Some(LookUp::Found(artifact)) => Found::Artifact(artifact),
-            Some(LookUp::Missing(lease)) => Found::Nothing(lease),
-            None => Found::Failed,
-        }
+        let looked = self.attempt(warnings, |store| match store.get_or_lease(key, bound) {
+            Ok(LookUp::Found(artifact)) => Ok(Found::Artifact(artifact)),
+            Ok(LookUp::Missing(lease)) => Ok(Found::Nothing(lease)),
+            Err(error) if error.withholds() => {
+                let (store, kernel) = (&*self.name, key.name());
+                warnings.tell(&Warning::Withheld { store, kernel, error: &error });
+                Ok(Found::Withheld)
+            }
+            Err(error) => Err(error),
+        });
+        looked.unwrap_or(Found::Failed)
     }
 
     /// What tells the store that a loader is at work on this key's artifact.

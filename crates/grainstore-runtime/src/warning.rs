@@ -19,6 +19,15 @@ pub enum Warning<'a> {
         /// In the store's words.
         error: &'a StoreError,
     },
+    /// A store has an artifact and won't hand it out. The kernel was built afresh.
+    Withheld {
+        /// The store's name.
+        store: &'a str,
+        /// The kernel's name.
+        kernel: &'a str,
+        /// In the store's words.
+        error: &'a StoreError,
+    },
     /// A loader refused the bytes of an artifact. It was dropped, and the kernel built afresh.
     InvalidArtifact {
         /// The store that it came from.
@@ -52,6 +61,9 @@ impl fmt::Display for Warning<'_> {
         match self {
             Self::Store { store, error } => {
                 write!(f, "the store `{store}` does not work: {error}; going on without it")
+            }
+            Self::Withheld { store, kernel, error } => {
+                write!(f, "`{kernel}` is not taken from the store `{store}`: {error}")
             }
             Self::InvalidArtifact { store, kernel, reason } => write!(
                 f,

@@ -100,7 +100,7 @@ impl ArtifactStore {
     }
 
     /// Refuses an artifact whose loading ended the process too often.
-    pub(super) fn check_quarantine(&self, fingerprint: &Fingerprint) -> Result<(), Error> {
+    pub(crate) fn check_quarantine(&self, fingerprint: &Fingerprint) -> Result<(), Error> {
         let crashes = self.shared.loading.crashes.load();
         match crashes.get(fingerprint) {
             Some(count) if *count >= TOO_MANY => Err(Error::Quarantined {

@@ -87,6 +87,7 @@ impl<B: Backend> BackendCache<B> {
                     leases.extend(lease);
                     continue;
                 }
+                Found::Withheld => return Ok(None),
                 Found::Failed => {
                     wants[at] = Want::Nothing;
                     continue;

@@ -105,6 +105,31 @@ fn a4_r6_a_lease_is_held_until_the_put_and_a_loader_at_work_is_told() {
 }
 
 #[test]
+fn r5_what_a_store_withholds_is_built_afresh_put_and_told_each_time() {
+    let fake = Fake::new();
+    let (near, far) = (FakeStore::new("disk"), FakeStore::shared("remote"));
+    let (runtime, told) = runtime(&fake, &[&near, &far]);
+    let told_at_last = || told.all().last().cloned().unwrap_or_default();
+    near.set_mode(Mode::Withholding);
+    assert_eq!(origin(&runtime, &spec("saxpy")), "compiled");
+    assert_eq!(near.take_calls(), ["get", "put"]);
+    // It has the same from the same compiler.
+    assert_eq!(far.take_calls(), ["put"]);
+    assert_eq!(
+        told_at_last(),
+        "`saxpy` is not taken from the store `disk`: there is something about it"
+    );
+    assert_eq!(origin(&runtime, &spec("other")), "compiled");
+    assert!(told_at_last().starts_with("`other`"), "{:?}", told.all());
+
+    // The one warning that a store has for its failures is left.
+    near.set_mode(Mode::Failing);
+    assert_eq!(origin(&runtime, &spec("third")), "compiled");
+    assert!(told_at_last().contains("does not work"), "{:?}", told.all());
+    assert_eq!(told.all().len(), 3);
+}
+
+#[test]
 fn the_compile_time_is_kept_beside_the_artifact_and_told() {
     let fake = Fake::new();
     let store = FakeStore::new("disk");

@@ -38,6 +38,8 @@ pub enum Mode {
     Good,
     Failing,
     Panicking,
+    /// What it has, it won't hand out.
+    Withholding,
 }
 
 impl FakeStore {
@@ -95,7 +97,10 @@ impl FakeStore {
             state.mode
         };
         match mode {
-            Mode::Good => Ok(()),
+            Mode::Withholding if call == "get" => {
+                Err(StoreError::new("there is something about it").withholding())
+            }
+            Mode::Good | Mode::Withholding => Ok(()),
             Mode::Failing => Err(StoreError::new(format!("{} is broken", self.inner.name))),
             Mode::Panicking => panic!("the store lost its head"),
         }
