@@ -345,4 +345,19 @@ mod tests {
             assert!(found.is_ok_and(|pin| *pin == 7 && !pin.is_counted()));
         }
     }
+
+    /// A look-up that finds under the lock what it missed without is as good a use as any.
+    #[test]
+    fn a_use_that_is_noted_under_the_lock_is_the_latest() {
+        let cache = Cache::<u64, u64>::builder().build().unwrap();
+        let core = cache.core();
+        for key in [1, 2] {
+            cache.get_or_build(&key, || Ok::<_, std::io::Error>(key)).unwrap();
+        }
+        let entry = core.locate(cache.hash(&1, &DeviceSet::NONE), &1, &DeviceSet::NONE).unwrap();
+        let coldest = || core.ledger().next_in_order(None).unwrap().1;
+        assert_eq!(coldest(), entry.grain.index);
+        core.note_use_located(core.ledger(), entry);
+        assert_ne!(coldest(), entry.grain.index);
+    }
 }

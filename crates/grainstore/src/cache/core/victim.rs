@@ -214,4 +214,20 @@ mod tests {
         assert!((0..Refused::PATIENCE).all(|_| refused.try_again()));
         assert!(!refused.try_again());
     }
+
+    /// Where there is nobody to ask, the search itself decides: from then on nobody pins it.
+    #[test]
+    fn a_victim_that_a_search_gives_can_not_be_pinned_any_more() {
+        let cache = Cache::<u8, u8>::builder().capacity(1).build().unwrap();
+        drop(cache.get_or_build(&1, || Ok::<_, std::io::Error>(1)));
+        let core = cache.core();
+        let mut ledger = core.ledger();
+        let found = core.search(&mut ledger, &mut Refused::default(), true);
+        drop(ledger);
+        let Search::Victim(index) = found else { panic!("no victim") };
+        let state = &core.entry(index).grain.state;
+        assert!(!state.is_resident() && !state.pin());
+        core.evict(index, None);
+        assert_eq!((cache.len(), cache.statistics().released), (0, 1));
+    }
 }
