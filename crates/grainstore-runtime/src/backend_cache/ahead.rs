@@ -48,6 +48,10 @@ impl<B: Backend> BackendCache<B> {
                     want.push(shelf);
                     leases.extend(lease);
                 }
+                Found::Withheld => {
+                    want.push(shelf);
+                    break;
+                }
                 Found::Failed => {}
             }
         }
