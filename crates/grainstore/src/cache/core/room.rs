@@ -139,35 +139,67 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 #[cfg(test)]
 mod tests {
     use std::io::Error;
-    use std::sync::mpsc::{Receiver, channel};
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
+    use std::time::Duration;
 
-    use crate::Cache;
     use crate::sync::Mutex;
+    use crate::{Cache, Pinned};
 
-    #[test]
-    fn who_has_waited_for_an_answer_is_no_sleeper_any_more() {
+    /// A cache whose `idle` says that it was asked, and answers what it is given.
+    fn asking(capacity: usize) -> (Cache<u64, u64>, Receiver<()>, Sender<bool>) {
         let (says, asked) = channel();
-        let (answers, answer) = channel::<bool>();
+        let (answers, answer) = channel();
         let answer: Mutex<Receiver<bool>> = Mutex::new(answer);
         let idle = move |_: &u64| {
             says.send(()).unwrap();
             answer.lock().recv().unwrap()
         };
-        let cache = Cache::<u64, u64>::builder().capacity(1).idle(idle).build().unwrap();
-        let build = |key| cache.get_or_build(&key, || Ok::<_, Error>(key)).map(drop);
-        build(1).unwrap();
+        let cache = Cache::builder().capacity(capacity).idle(idle).build().unwrap();
+        (cache, asked, answers)
+    }
+
+    fn build(cache: &Cache<u64, u64>, key: u64) -> Result<Pinned<u64>, crate::Error> {
+        cache.get_or_build(&key, || Ok::<_, Error>(key))
+    }
+
+    fn await_sleeper(cache: &Cache<u64, u64>) {
+        while cache.core().ledger().sleepers == 0 {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn who_has_waited_for_an_answer_is_no_sleeper_any_more() {
+        let (cache, asked, answers) = asking(1);
+        drop(build(&cache, 1));
         thread::scope(|scope| {
-            let asks = scope.spawn(|| build(2));
+            let asks = scope.spawn(|| build(&cache, 2));
             asked.recv().unwrap();
-            let waits = scope.spawn(|| build(3));
-            while cache.core().ledger().sleepers == 0 {
-                thread::yield_now();
-            }
+            let waits = scope.spawn(|| build(&cache, 3));
+            await_sleeper(&cache);
             // Busy, whoever asks.
             (0..9).for_each(|_| answers.send(false).unwrap());
             assert!(asks.join().unwrap().is_err() && waits.join().unwrap().is_err());
         });
         assert_eq!(cache.core().ledger().sleepers, 0);
+    }
+
+    /// E8: as long as somebody else's answer may make room, no plan has to go.
+    #[test]
+    fn who_waits_for_an_answer_has_no_plan_give_way() {
+        let (kernels, asked, answers) = asking(2);
+        let plans = Cache::<u64, Pinned<u64>>::builder().borrows_from(&kernels).build().unwrap();
+        drop(build(&kernels, 1));
+        drop(plans.get_or_build(&2, || build(&kernels, 2)));
+        thread::scope(|scope| {
+            let asks = scope.spawn(|| kernels.wait_for_room(Duration::ZERO));
+            asked.recv().unwrap();
+            let waits = scope.spawn(|| build(&kernels, 3).map(drop));
+            await_sleeper(&kernels);
+            (0..2).for_each(|_| answers.send(true).unwrap());
+            assert!(asks.join().unwrap() && waits.join().unwrap().is_ok());
+        });
+        assert_eq!((plans.len(), kernels.get(&1).is_none()), (1, true));
     }
 }
