@@ -7,11 +7,11 @@ use std::process::Output;
 use std::time::Duration;
 
 use grainstore_runtime::{BackendError, KernelSpec, Language};
-use tempfile::TempDir;
 
 use crate::compiler::Compiler;
 use crate::log;
 use crate::options;
+use crate::scratch::Scratch;
 
 /// The source's file. The kernel's name is not part of the code, and `__FILE__` is: so it is the
 /// same for all, and unlike any name in a log that would have to stay.
@@ -43,18 +43,6 @@ const NO_TIME: [&str; 4] = [
     "-D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\"",
 ];
 
-/// A folder that nobody else can enter, with a name of its own, gone when it is dropped.
-pub(crate) fn private_folder(scratch: Option<&Path>) -> io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("grainstore-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    match scratch {
-        Some(scratch) => builder.tempdir_in(scratch),
-        None => builder.tempdir(),
-    }
-}
-
 /// What a compilation needs besides the spec.
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -74,7 +62,7 @@ pub(crate) fn compile(
 ) -> Result<Vec<u8>, BackendError> {
     check(spec)?;
     let options = options::check(spec.name(), spec.options(), &settings.allowed)?;
-    let folder = private_folder(settings.scratch.as_deref()).map_err(|error| {
+    let folder = Scratch::new(settings.scratch.as_deref()).map_err(|error| {
         let place = settings.scratch.clone().unwrap_or_else(std::env::temp_dir);
         BackendError::failed(
             format!("making a private folder in {}", place.display()),

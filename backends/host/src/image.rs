@@ -7,9 +7,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use crate::compile;
+use crate::scratch::Scratch;
 
 /// A shared object that can be opened by its path until this is dropped.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ enum Place {
     #[cfg(target_os = "linux")]
     Memory(#[expect(dead_code, reason = "held for its descriptor, which the path names")] File),
     /// In a private folder, which goes when this is dropped.
-    Folder(TempDir),
+    Folder(Scratch),
 }
 
 impl Image {
@@ -45,7 +44,7 @@ impl Image {
 
     /// What must be kept while the library is loaded. Where a file that is in use cannot be
     /// removed, that is its folder; elsewhere nothing.
-    pub(crate) fn into_keep(self) -> Option<TempDir> {
+    pub(crate) fn into_keep(self) -> Option<Scratch> {
         match self.place {
             Place::Folder(folder) if cfg!(windows) => Some(folder),
             _ => None,
@@ -71,7 +70,7 @@ impl Image {
     }
 
     fn in_folder(bytes: &[u8], scratch: Option<&Path>) -> io::Result<Self> {
-        let folder = compile::private_folder(scratch)?;
+        let folder = Scratch::new(scratch)?;
         let path = folder.path().join(compile::ARTIFACT);
         File::create_new(&path)?.write_all(bytes)?;
         Ok(Self { path, place: Place::Folder(folder) })

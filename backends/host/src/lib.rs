@@ -41,8 +41,9 @@
 //!
 //! Every build works in a folder of its own that nobody else can read, and gives the same bytes
 //! whatever that folder and the current one are called. The folder goes when the build is over,
-//! with every temporary file of the compiler; only a killed process leaves one behind, in the
-//! system's folder for temporary files.
+//! with every temporary file of the compiler. A killed process leaves one behind, in the system's
+//! folder for temporary files or wherever [`HostBackendBuilder::scratch_folder`] says; on systems
+//! like Unix the next process that compiles there removes it.
 //!
 //! # What is in the key
 //! What the compiler says of itself, its target, the C library, and the variables that change its
@@ -79,6 +80,7 @@ mod module;
 mod object_file;
 mod options;
 mod run;
+mod scratch;
 
 pub use backend::{HostBackend, HostBackendBuilder};
 pub use module::HostModule;

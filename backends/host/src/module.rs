@@ -6,10 +6,10 @@ use std::path::Path;
 
 use grainstore_runtime::BackendError;
 use libloading::{Library, Symbol};
-use tempfile::TempDir;
 
 use crate::image::Image;
 use crate::live::{Count, Live};
+use crate::scratch::Scratch;
 
 /// A kernel in memory: a shared object whose functions can be called.
 ///
@@ -21,7 +21,7 @@ pub struct HostModule {
     functions: Vec<String>,
     bytes: u64,
     _live: Live,
-    _folder: Option<TempDir>,
+    _folder: Option<Scratch>,
 }
 
 impl HostModule {
