@@ -1,6 +1,6 @@
 //! Backends of different types side by side: a module in a box that knows its type.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,14 +9,29 @@ use grainstore::{DeviceId, Family};
 use crate::{Artifact, Backend, BackendError, DeviceInfo, KernelSpec, Language, Target, Toolchain};
 
 /// Any backend's module.
-pub struct AnyModule(Box<dyn Any + Send + Sync>);
+pub struct AnyModule {
+    module: Box<dyn Any + Send + Sync>,
+    /// The module's type, at hand. To ask the module costs as much as all the rest of a hit: a call
+    /// through its table, and an answer that is read before it is written.
+    kind: TypeId,
+}
 
 impl AnyModule {
+    fn new<M: Any + Send + Sync>(module: M) -> Self {
+        Self { module: Box::new(module), kind: TypeId::of::<M>() }
+    }
+
     /// The module, if it is an `M`.
     #[must_use]
     #[inline]
     pub fn downcast_ref<M: Any>(&self) -> Option<&M> {
-        self.0.downcast_ref()
+        if self.kind != TypeId::of::<M>() {
+            return None;
+        }
+        let module: *const (dyn Any + Send + Sync) = &*self.module;
+        // SAFETY: `new` made the kind of the type of the module, which is an `M` then, and it is
+        // borrowed for as long as this is.
+        Some(unsafe { &*module.cast::<M>() })
     }
 }
 
@@ -74,7 +89,7 @@ impl<B: Backend> Backend for Erased<B> {
         spec: &KernelSpec,
     ) -> Result<(AnyModule, Option<Artifact>), BackendError> {
         let (module, artifact) = self.0.build(device, spec)?;
-        Ok((AnyModule(Box::new(module)), artifact))
+        Ok((AnyModule::new(module), artifact))
     }
 
     fn load(
@@ -83,11 +98,11 @@ impl<B: Backend> Backend for Erased<B> {
         spec: &KernelSpec,
         artifact: &Artifact,
     ) -> Result<AnyModule, BackendError> {
-        Ok(AnyModule(Box::new(self.0.load(device, spec, artifact)?)))
+        Ok(AnyModule::new(self.0.load(device, spec, artifact)?))
     }
 
     fn unload(&self, module: AnyModule) -> Result<(), BackendError> {
-        match module.0.downcast::<B::Module>() {
+        match module.module.downcast::<B::Module>() {
             Ok(module) => self.0.unload(*module),
             Err(_) => Err(BackendError::failed("unload", "the module is another backend's")),
         }

@@ -6,12 +6,31 @@ use crate::DeviceId;
 use crate::sync::Arc;
 
 /// Part of a look-up's identity. Order and repetition do not matter.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Eq)]
 pub(crate) enum DeviceSet {
     None,
     One(DeviceId),
     /// At least two, sorted. Behind a thin pointer, since few values have it and all have its room.
     Several(Arc<Box<[DeviceId]>>),
+}
+
+impl PartialEq for DeviceSet {
+    /// Written out, since it is part of each hit: none and one are compared on the spot.
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::One(one), Self::One(other)) => one == other,
+            (Self::Several(devices), Self::Several(others)) => same(devices, others),
+            _ => false,
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn same(devices: &Arc<Box<[DeviceId]>>, others: &Arc<Box<[DeviceId]>>) -> bool {
+    Arc::ptr_eq(devices, others) || devices == others
 }
 
 impl DeviceSet {
@@ -47,8 +66,14 @@ pub(crate) fn hash_with<K: Hash>(hasher: &impl BuildHasher, key: &K, devices: &D
         // The key's hash is as good as random already, so that it is enough to have its upper bits,
         // which the index goes by, differ from device to device.
         DeviceSet::One(device) => hash ^ device.number().wrapping_mul(SPREAD),
-        DeviceSet::Several(devices) => hash ^ hasher.hash_one(&devices[..]),
+        DeviceSet::Several(devices) => hash ^ hash_several(hasher, devices),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn hash_several(hasher: &impl BuildHasher, devices: &[DeviceId]) -> u64 {
+    hasher.hash_one(devices)
 }
 
 /// 2^64 divided by the golden ratio: multiples of it are far apart from each other (Knuth, The Art of
