@@ -3,8 +3,8 @@
 //! On Linux one file, `locks`, is locked byte by byte: each key has a byte of its own among 2^63, so
 //! nobody waits for another key's lock, and a build that asks for a second kernel can't meet its own
 //! lock. The locks belong to the open file and not to the process, so they hold among threads too.
-//! On other systems like Unix there are 4,096 files, each locked as a whole, and a key shares its
-//! file with few. On Windows there are none yet.
+//! On other systems there are 4,096 files, each locked as a whole, and a key shares its file with few.
+//! On Windows nobody else can even read a file that is locked, so there nobody sees how old a lock is.
 //!
 //! The files are never removed. A file system without locks is survived: see [`Attempt::Unknown`].
 
@@ -230,11 +230,9 @@ mod system {
 }
 
 /// Whole files, one for each of 4,096 parts of the places.
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 mod system {
     use super::*;
-    use rustix::fs::{FlockOperation, flock};
-    use rustix::io::Errno;
 
     const FOLDER: &str = "lock";
 
@@ -259,7 +257,11 @@ mod system {
         folder.is_named(file, &name(place))
     }
 
+    #[cfg(unix)]
     pub(super) fn try_lock(file: &File, _: Place) -> io::Result<bool> {
+        use rustix::fs::{FlockOperation, flock};
+        use rustix::io::Errno;
+
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
             Err(Errno::WOULDBLOCK) => Ok(false),
@@ -267,29 +269,24 @@ mod system {
         }
     }
 
+    #[cfg(unix)]
     pub(super) fn unlock(file: &File, _: Place) -> io::Result<()> {
+        use rustix::fs::{FlockOperation, flock};
+
         Ok(flock(file, FlockOperation::Unlock)?)
     }
-}
 
-/// None: each process compiles for itself.
-#[cfg(not(unix))]
-mod system {
-    use super::*;
-
-    pub(super) fn open(_: &Folder, _: Place) -> io::Result<File> {
-        Err(io::ErrorKind::Unsupported.into())
+    #[cfg(windows)]
+    pub(super) fn try_lock(file: &File, _: Place) -> io::Result<bool> {
+        match fs4::FileExt::try_lock(file) {
+            Ok(()) => Ok(true),
+            Err(fs4::TryLockError::WouldBlock) => Ok(false),
+            Err(fs4::TryLockError::Error(error)) => Err(error),
+        }
     }
 
-    pub(super) fn is_current(_: &Folder, _: &File, _: Place) -> bool {
-        true
-    }
-
-    pub(super) fn try_lock(_: &File, _: Place) -> io::Result<bool> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(super) fn unlock(_: &File, _: Place) -> io::Result<()> {
-        Ok(())
+    #[cfg(windows)]
+    pub(super) fn unlock(file: &File, _: Place) -> io::Result<()> {
+        fs4::FileExt::unlock(file)
     }
 }

@@ -83,9 +83,10 @@ impl Folder {
         File::options().read(true).append(true).open(self.path.join(name))
     }
 
-    /// Whether this open file has that name still: what is open keeps its name here.
-    pub(crate) fn is_named(&self, _: &File, _: &str) -> bool {
-        true
+    /// Whether this open file has that name still, as far as that can be told: a name that is gone
+    /// is no file's.
+    pub(crate) fn is_named(&self, _: &File, name: &str) -> bool {
+        self.path.join(name).exists()
     }
 
     /// A file that was not there before.
