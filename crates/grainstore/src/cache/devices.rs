@@ -101,4 +101,17 @@ mod tests {
         assert_eq!(hash(&[one, two]), hash(&[two, one, two]));
         assert!(tags.insert(hash(&[one, two]) >> 32));
     }
+
+    /// The upper half of a hash is the key's tag in the index.
+    #[test]
+    fn keys_are_told_apart_on_devices_as_well_as_on_none() {
+        let hasher = crate::hashing::State::default();
+        for count in 0..3 {
+            let on: Vec<_> = (0..count).map(|index| DeviceId::new(Family::CUDA, index)).collect();
+            let set = DeviceSet::of(&on);
+            let tags: HashSet<_> =
+                (0..4_000_u64).map(|key| hash_with(&hasher, &key, &set) >> 32).collect();
+            assert!(tags.len() >= 3_990, "{} tags of 4000 keys on {count} devices", tags.len());
+        }
+    }
 }
