@@ -114,4 +114,18 @@ mod tests {
             assert!(tags.len() >= 3_990, "{} tags of 4000 keys on {count} devices", tags.len());
         }
     }
+
+    #[test]
+    fn d2_sets_are_equal_where_their_devices_are() {
+        let [a, b, c] = [0, 1, 2].map(|index| DeviceId::new(Family::CUDA, index));
+        let host = DeviceId::new(Family::HOST, 0);
+        let lists: [&[DeviceId]; 7] = [&[], &[a], &[b], &[host], &[a, b], &[a, c], &[a, b, c]];
+        for (at, one) in lists.iter().enumerate() {
+            for (other_at, other) in lists.iter().enumerate() {
+                let backwards: Vec<_> = other.iter().rev().chain(*other).copied().collect();
+                let equal = DeviceSet::of(one) == DeviceSet::of(&backwards);
+                assert_eq!(equal, at == other_at, "{one:?} {other:?}");
+            }
+        }
+    }
 }
