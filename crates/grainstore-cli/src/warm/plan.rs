@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use grainstore_runtime::{AnyBackend, BackendCache, Device, KernelSpec, SpecError, Target};
+use grainstore_runtime::{
+    AnyBackend, BackendCache, Device, KernelSpec, Language, SpecError, Target,
+};
 
 use crate::manifest::{Kernel, KnownBackend, Manifest};
 
@@ -78,7 +80,11 @@ impl Plan {
                     kernel.sources.iter().map(|source| source.language.name()).collect();
                 plan.skipped.push(Skip {
                     kernel: kernel.name.clone(),
-                    reason: format!("no backend of this program takes {}", languages.join(" or ")),
+                    reason: format!(
+                        "no backend of this program takes {}{}",
+                        languages.join(" or "),
+                        remedy(kernel)
+                    ),
                 });
             }
         }
@@ -113,6 +119,17 @@ impl Plan {
             }
         }
         Ok(())
+    }
+}
+
+/// What would help, where a backend that was left out of this build takes the kernel.
+fn remedy(kernel: &Kernel) -> &'static str {
+    let shader = |language| matches!(language, Language::Wgsl | Language::Glsl | Language::SpirV);
+    let left_out = !cfg!(feature = "vulkan");
+    if left_out && kernel.sources.iter().any(|source| shader(source.language)) {
+        "; build it with `--features all`, and `vulkan` and `wgpu` are among them"
+    } else {
+        ""
     }
 }
 
