@@ -53,14 +53,14 @@ pub(crate) fn run() -> Report {
     let cargo = |arguments: &[&str]| {
         let mut command = shell::cargo(arguments);
         place.set(&mut command);
-        command.args(["--workspace", "--all-features", "--no-fail-fast"]);
+        command.args(["--workspace", "--all-features"]);
         command.env("GRAINSTORE_REQUIRE", works.join(","));
         command
     };
 
     if shell::succeeds(&mut shell::cargo(&["nextest", "--version"])) {
         not_run::forget();
-        report.step("tests", || shell::run(&mut cargo(&["nextest", "run"])));
+        report.step("tests", || shell::run(cargo(&["nextest", "run"]).arg("--no-fail-fast")));
         for (test, why) in not_run::of_last_run() {
             report.not_run(&test, why);
         }
@@ -72,12 +72,14 @@ pub(crate) fn run() -> Report {
     } else {
         report.step("tests", || {
             // All that they say is shown, so what did not run is too.
-            let what = ["--lib", "--bins", "--tests", "--examples", "--", "--show-output"];
-            shell::run(cargo(&["test"]).args(what))
+            let kinds = ["--no-fail-fast", "--lib", "--bins", "--tests", "--examples"];
+            shell::run(cargo(&["test"]).args(kinds).args(["--", "--show-output"]))
         });
         report.not_run("the table of what tests could not do", "cargo-nextest is not installed");
     }
-    report.step("documentation's examples", || shell::run(cargo(&["test"]).arg("--doc")));
+    report.step("documentation's examples", || {
+        shell::run(cargo(&["test"]).args(["--no-fail-fast", "--doc"]))
+    });
     // All at once and as the tests are built, so that nothing is built twice.
     report.step("building the examples", || shell::run(cargo(&["build"]).arg("--examples")));
     for example in examples() {
