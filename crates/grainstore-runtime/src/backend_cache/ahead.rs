@@ -1,5 +1,7 @@
 //! Compiling ahead of time, for a machine that need not be this one: no device, and nothing loaded.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -38,7 +40,7 @@ impl<B: Backend> BackendCache<B> {
         let mut want = Vec::new();
         let mut leases = Vec::new();
         let mut found = None;
-        for shelf in &settings.shelves {
+        for (at, shelf) in settings.shelves.iter().enumerate() {
             match shelf.get(key, settings.wait_for_others, &settings.warnings) {
                 Found::Artifact(artifact) => {
                     found = Some((artifact, Arc::clone(shelf.name())));
@@ -49,7 +51,8 @@ impl<B: Backend> BackendCache<B> {
                     leases.extend(lease);
                 }
                 Found::Withheld => {
-                    want.push(shelf);
+                    // Those behind got theirs from the same compiler, and are given it anew.
+                    want.extend(&settings.shelves[at..]);
                     break;
                 }
                 Found::Failed => {}
@@ -59,9 +62,9 @@ impl<B: Backend> BackendCache<B> {
             Some((artifact, store)) => (artifact, Origin::Store(store), BuildFacts::default()),
             None => {
                 let began = Instant::now();
-                let artifact = door
-                    .backend
-                    .compile_for(target, spec)
+                let compile = || door.backend.compile_for(target, spec);
+                let artifact = catch_unwind(AssertUnwindSafe(compile))
+                    .map_err(|payload| panicked(&*payload))?
                     .map_err(|error| door.error(Some(spec.name()), error))?;
                 (artifact, Origin::Compiled, BuildFacts::took(began.elapsed()))
             }
@@ -94,4 +97,12 @@ impl<B: Backend> BackendCache<B> {
         let _inside = door.enter(Gate::Open, what)?;
         door.backend.toolchain(target).map_err(|error| door.error(None, error))
     }
+}
+
+/// As the cache has it for builds.
+fn panicked(payload: &(dyn Any + Send)) -> RuntimeError {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let message = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    let message = message.unwrap_or_else(|| "a panic without a message".into());
+    grainstore::Error::Panicked { message }.into()
 }

@@ -218,19 +218,22 @@ impl<B: Backend> BackendCache<B> {
         spec: &KernelSpec,
         trace: &mut Option<obtain::Trace>,
     ) -> Result<Module<B>, RuntimeError> {
+        // Before any lock: a thread that held one may not be there.
+        self.inner.door.home.check()?;
         let key = self.key(device, spec)?;
         self.check_live(device)?;
-        match self.hit(device, key) {
-            Some(kernel) => Ok(kernel),
-            None => self.miss(device, key, spec, trace),
-        }
+        self.miss(device, key, spec, trace)
     }
 
     /// What is in memory. A handle that is live with the pin in hand was live when the pin was
     /// taken, so what is pinned is of its life.
     #[inline(always)]
     fn hit(&self, device: &Device, key: &KernelKey) -> Option<Module<B>> {
-        let kernel = self.cache.on(device.identity()).get(key)?;
+        // What a handle of an earlier life asks for is no use of it.
+        if !device.is_live() {
+            return None;
+        }
+        let kernel = self.cache.on(device.identity()).try_get(key)?;
         if device.is_live() { Some(kernel) } else { too_late(kernel) }
     }
 

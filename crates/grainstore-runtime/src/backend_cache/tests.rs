@@ -31,8 +31,12 @@ fn a_handle_that_ended_after_it_was_looked_at_gets_no_kernel_of_the_next_life() 
 
     // The new life's own kernel is there: it is not handed out.
     cache.kernel(&new, &saxpy).unwrap();
+    // Once the long way, after which it is at hand for this thread.
+    cache.kernel(&new, &saxpy).unwrap();
     assert!(cache.hit(&new, key).is_some());
+    let hits = cache.statistics().hits;
     assert!(cache.hit(&old, key).is_none());
+    assert_eq!(cache.statistics().hits, hits, "it counts as no use");
     let error = cache.miss(&old, key, &saxpy, &mut None).unwrap_err();
     assert!(matches!(error, RuntimeError::DeviceDestroyed { .. }), "{error}");
 }

@@ -125,7 +125,7 @@ impl Runtime {
     #[cold]
     #[inline(never)]
     fn look_up(&self, device: &Device, spec: &KernelSpec) -> Result<Kernel, Box<RuntimeError>> {
-        Ok(Kernel::new(self.backend_of(device)?.kernel(device, spec)?))
+        Ok(Kernel::new(self.backend_of(device)?.look_up(device, spec, &mut None)?))
     }
 
     /// The same, with where it came from and how long that took.

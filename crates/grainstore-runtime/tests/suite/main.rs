@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail it as the test itself may")]
 
+mod ahead;
 mod fake;
 mod look_up;
 mod plans;

@@ -127,6 +127,15 @@ where
         self.core.get(hash, key, &DeviceSet::None)
     }
 
+    /// As [`get`](Self::get), but only what can be had without a lock or a search: nearly always what
+    /// this thread has asked for before. It may miss a value that is there. Never blocks.
+    #[must_use]
+    #[inline]
+    pub fn try_get(&self, key: &K) -> Option<Pinned<V>> {
+        let hash = self.hash(key, &DeviceSet::None);
+        self.core.try_get(hash, key, &DeviceSet::None)
+    }
+
     /// Retires the value of this key, or dooms its build.
     pub fn remove(&self, key: &K) -> Drain<K> {
         self.drain(self.core.remove(key, &DeviceSet::None))

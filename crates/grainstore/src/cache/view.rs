@@ -68,6 +68,14 @@ where
         self.cache.core().get(hash, key, &self.devices)
     }
 
+    /// As [`Cache::try_get`], on this view's devices.
+    #[must_use]
+    #[inline]
+    pub fn try_get(&self, key: &K) -> Option<Pinned<V>> {
+        let hash = self.cache.hash(key, &self.devices);
+        self.cache.core().try_get(hash, key, &self.devices)
+    }
+
     /// As [`Cache::slot`], on this view's devices.
     pub fn slot(&self, key: K) -> Slot<K, V> {
         Slot::new(self.cache.clone(), key, self.devices.clone())

@@ -228,6 +228,18 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         }
     }
 
+    /// The value if it is at hand: see [`find_at_once`](Self::find_at_once).
+    #[inline]
+    pub(crate) fn try_get(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
+        match self.find_at_once(hash, key, devices) {
+            Ok(pin) => Some(pin),
+            Err(left) => {
+                give_up(left);
+                None
+            }
+        }
+    }
+
     #[cold]
     #[inline(never)]
     pub(crate) fn get_anyhow(
@@ -312,6 +324,13 @@ fn pin_counted<V>(grain: &Grain<V>) -> Option<Pinned<V>> {
     let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
     let pinned = if asks { grain.state.pin_beside_claim() } else { grain.state.pin() };
     pinned.then(|| Pinned::new(grain, Mark::COUNTED))
+}
+
+/// Gives up what a hit in a straight line left, out of its way.
+#[cold]
+#[inline(never)]
+fn give_up(left: Mark) {
+    left.give_up();
 }
 
 /// One more pin beside one that there is, in the state word.
