@@ -233,3 +233,24 @@ fn p7_a_pin_in_a_thread_local_is_released_at_its_threads_end() {
     assert_eq!(world.alive(), 0);
     check(&cache);
 }
+
+#[test]
+fn e1_what_is_at_hand_is_pinned_and_counts_as_used() {
+    let world = World::default();
+    let cache = world.cache(2);
+    assert!(cache.try_get(&1).is_none());
+    drop(cache.get_or_build(&1, || world.build(1)).unwrap());
+    drop(cache.get_or_build(&2, || world.build(2)).unwrap());
+    // The first look of a thread goes the long way, and so does the first after an install.
+    drop(cache.get(&1));
+    let hits = cache.statistics().hits;
+    let pin = cache.try_get(&1).expect("it is at hand");
+    assert_eq!((pin.key, cache.statistics().hits), (1, hits + 1));
+    assert!(cache.try_get(&3).is_none());
+    drop(cache.get_or_build(&3, || world.build(3)).unwrap());
+    assert!(cache.get(&2).is_none(), "the other was used last");
+    drop(pin);
+
+    let device = DeviceId::new(Family::HOST, 0);
+    assert!(cache.on(&device).try_get(&1).is_none(), "that one is on no device");
+}

@@ -82,9 +82,13 @@ impl<K, V> Arena<K, V> {
         unsafe { &*start.add(offset) }
     }
 
-    /// Makes sure that the entry of that index exists. Under the ledger's lock. False past the last
-    /// index there can be.
+    /// Makes sure that the entry of that index exists. Under the ledger's lock. False for the one
+    /// index that there can't be.
     pub(crate) fn reach(&self, index: u32) -> bool {
+        // In words and slots an index has one added to it.
+        if index == u32::MAX {
+            return false;
+        }
         let (segment, _) = locate(self.first, index);
         let Some(first) = self.segments.get(segment) else { return false };
         if first.load(Ordering::Relaxed).is_null() {

@@ -2,7 +2,7 @@
 //!
 //! The ledger's lock orders a flight with the entry it builds for: joining, dooming, abdicating and
 //! ending take that lock first, and then the flight's own, which alone is enough to wait and to read
-//! the outcome. Wakers are handed to the caller, to be woken under no lock.
+//! the outcome. A flight that nobody but its leader has seen ends without its own lock. Wakers are handed to the caller, to be woken under no lock.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;

@@ -213,8 +213,7 @@ impl Ledger {
         current.is_some_and(|current| Arc::ptr_eq(current, flight))
     }
 
-    /// The entry's flight ends. Of its build, whether others have joined or doomed it, whether it
-    /// had its place, and whether it was abandoned.
+    /// The entry's flight ends, and with it the hold of its build on a place.
     pub(crate) fn end_flight(&mut self, index: u32) -> Flown {
         let record = self.record(index);
         record.flight = None;

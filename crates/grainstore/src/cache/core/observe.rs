@@ -31,7 +31,8 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         if self.config.observer.is_some() {
             // SAFETY: the caller found the entry under the lock, where it is not vacant.
             let identity = unsafe { self.entry(index).identity() };
-            noted.push((identity.key.clone(), identity.devices.clone()));
+            // A key whose clone panics goes untold: its entry is half way out.
+            noted.extend(contain(|| (identity.key.clone(), identity.devices.clone())));
         }
     }
 

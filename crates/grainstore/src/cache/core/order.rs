@@ -63,7 +63,8 @@ impl Order {
         };
         self.line[start + at].1 = NONE;
         self.empty += 1;
-        if self.empty > self.line.len() / 2 + FEW {
+        // A walk from a front that stays meets all of them, so they are kept few.
+        if self.empty > self.line.len() / 4 + FEW {
             self.line.retain(|&(_, entry)| entry != NONE);
             self.empty = 0;
         }

@@ -90,7 +90,7 @@ where
                 if let Some(pin) = self.core.find_anywhere(hash, self.key, self.devices) {
                     return Ok(pin);
                 }
-                // None where a hit is polled again, and is none any more: its build is gone for good.
+                // There is one as long as there is nothing running.
                 let Some((build, start)) = self.build.take() else { return Err(None) };
                 self.running.insert(Box::pin(start(self.core, hash, self.key, self.devices, build)))
             }

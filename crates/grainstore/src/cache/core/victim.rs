@@ -81,6 +81,9 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             if last_use > stamp {
                 ledger.dequeue(index);
                 ledger.enqueue(index, last_use);
+                // It comes later now, so that nothing is passed over; and what stands before it is not
+                // walked over again for each such entry.
+                refused.behind = Some((stamp, index));
                 continue;
             }
             if refused.contains(index, stamp) {

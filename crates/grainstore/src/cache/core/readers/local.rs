@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use super::{Mark, Reader, Watcher};
 use crate::sync::{Weak, per_thread};
 
-/// How many caches a thread can go between without a search.
+/// How many caches a thread can go between without a search, if their ids differ in the lowest bits.
 const WAYS: usize = 4;
 
 per_thread! {

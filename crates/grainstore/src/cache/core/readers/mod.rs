@@ -62,7 +62,8 @@ pub(crate) struct Reader {
     own: Own,
 }
 
-/// What only the owning thread writes; others read it under the ledger's lock.
+/// What only the owning thread writes, as long as the reader has one; others read it under the
+/// ledger's lock.
 #[repr(C, align(64))]
 struct Own {
     /// The cache that this reader is for; zero in the pool.
@@ -176,32 +177,36 @@ impl Reader {
     #[inline]
     pub(crate) fn note_at_once(&self, entry: u32, clock: &AtomicU64) -> bool {
         let now = self.own.clock.load(Ordering::Relaxed) + 1;
-        clock.load(Ordering::Relaxed) <= now && self.note_at(entry, now)
+        if clock.load(Ordering::Relaxed) > now {
+            return false;
+        }
+        let Some(stamp) = self.stamp_of(entry) else { return false };
+        self.own.clock.store(now, Ordering::Relaxed);
+        stamp.store(now, Ordering::Relaxed);
+        true
     }
 
     /// Notes a hit. By the owning thread. False if the entry is beyond the stamps, which then have to
     /// [`grow`](Self::grow) first.
     pub(crate) fn note(&self, entry: u32, clock: &AtomicU64) -> bool {
-        let now = self.own.clock.load(Ordering::Relaxed) + 1;
-        let earliest = clock.load(Ordering::Relaxed);
-        let skipped = earliest.saturating_sub(now);
-        let noted = self.note_at(entry, now + skipped);
-        if noted {
-            // One writer: no read-modify-write is needed.
-            let before = self.own.skipped.load(Ordering::Relaxed);
-            self.own.skipped.store(before + skipped, Ordering::Relaxed);
-        }
-        noted
-    }
-
-    #[inline]
-    fn note_at(&self, entry: u32, now: u64) -> bool {
-        // SAFETY: this is the owning thread, and it is not growing the stamps now.
-        let stamps = self.own.stamps.with(|stamps| unsafe { &*stamps });
-        let Some(stamp) = stamps.get(entry as usize) else { return false };
-        self.own.clock.store(now, Ordering::Relaxed);
+        let Some(stamp) = self.stamp_of(entry) else { return false };
+        let next = self.own.clock.load(Ordering::Relaxed) + 1;
+        let now = clock.load(Ordering::Relaxed).max(next);
+        // One writer: no read-modify-write is needed. Before the clock, so that who counts the hits in
+        // between finds fewer, and not as many as the time that was skipped.
+        let skipped = self.own.skipped.load(Ordering::Relaxed) + (now - next);
+        self.own.skipped.store(skipped, Ordering::Relaxed);
+        self.own.clock.store(now, Ordering::Release);
         stamp.store(now, Ordering::Relaxed);
         true
+    }
+
+    /// Where the owner notes when it last used the entry. By the owning thread.
+    #[inline]
+    fn stamp_of(&self, entry: u32) -> Option<&AtomicU64> {
+        // SAFETY: this is the owning thread, and it is not growing the stamps now.
+        let stamps = self.own.stamps.with(|stamps| unsafe { &*stamps });
+        stamps.get(entry as usize)
     }
 
     /// Counts a hit that is no use. By the owning thread.
@@ -235,8 +240,8 @@ impl Reader {
     }
 
     pub(crate) fn hits(&self) -> u64 {
-        // The two are of one moment only where the owner rests.
-        let clock = self.own.clock.load(Ordering::Relaxed);
+        // The two are of one moment only where the owner rests; else the hits of that moment are too few.
+        let clock = self.own.clock.load(Ordering::Acquire);
         clock.saturating_sub(self.own.skipped.load(Ordering::Relaxed))
     }
 
