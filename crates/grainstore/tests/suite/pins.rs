@@ -235,7 +235,7 @@ fn p7_a_pin_in_a_thread_local_is_released_at_its_threads_end() {
 }
 
 #[test]
-fn e1_what_is_at_hand_is_pinned_and_counts_as_used() {
+fn p1_what_is_at_hand_is_pinned_and_counts_as_used() {
     let world = World::default();
     let cache = world.cache(2);
     assert!(cache.try_get(&1).is_none());
