@@ -33,7 +33,7 @@ const BACKENDS: [(&str, &[&str]); 5] = [
     ("cuda", &[]),
 ];
 
-/// On each backend: with four of them that is a minute.
+/// On each backend: with the four that need no card that is a minute.
 const SOAK_SECONDS: u64 = 15;
 
 /// Runs every test, also when an earlier one failed.

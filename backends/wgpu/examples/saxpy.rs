@@ -1,7 +1,7 @@
 //! The usual hello-compute of wgpu, with the cache in front of its pipeline.
 //!
 //! What is grainstore's is marked; the rest is as it would be without. Run it with
-//! `cargo run --example saxpy`; it says so where there is no adapter.
+//! `cargo run --package grainstore-wgpu --example saxpy`; it says so where there is no adapter.
 
 use std::error::Error;
 
