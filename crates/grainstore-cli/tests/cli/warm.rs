@@ -156,14 +156,14 @@ fn a_compiler_that_is_missing_is_named_with_what_would_help() {
 #[test]
 fn a_language_that_no_backend_takes_is_skipped_and_listed() {
     let place = Place::with_manifest(&format!(
-        "{THREE}\n[[kernel]]\nname = \"shader\"\nsource = \"s.wgsl\"\n"
+        "{THREE}\n[[kernel]]\nname = \"shader\"\nsource = \"s.metal\"\n"
     ));
-    place.write("s.wgsl", "@compute fn main() {}");
+    place.write("s.metal", "kernel void f() {}");
     let ran = place.run(&["warm", "--json"]).expect(0);
     assert_eq!(figures(&ran), (3, 0, 0));
-    ran.says("shader").says("wgsl");
-    place.write("grainstore.toml", "[[kernel]]\nname = \"shader\"\nsource = \"s.wgsl\"\n");
-    place.run(&["warm"]).expect(3).says("wgsl");
+    ran.says("shader").says("msl");
+    place.write("grainstore.toml", "[[kernel]]\nname = \"shader\"\nsource = \"s.metal\"\n");
+    place.run(&["warm"]).expect(3).says("msl");
 }
 
 #[test]
