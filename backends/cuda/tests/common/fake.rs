@@ -73,40 +73,46 @@ impl Fake {
 
     pub(crate) fn current(&self) -> *mut c_void {
         let current: unsafe extern "C" fn() -> *mut c_void = self.driver.get("fake_current");
-        // SAFETY: it is the fake's own function, of that type. So are all below.
+        // SAFETY: it is the fake's own function, of that type.
         unsafe { current() }
     }
 
     pub(crate) fn fail_next(&self, call: &str, code: i32) {
         let fail: unsafe extern "C" fn(*const c_char, c_int) = self.driver.get("fake_fail");
         let call = CString::new(call).unwrap();
+        // SAFETY: as in `current`; it copies the text.
         unsafe { fail(call.as_ptr(), code) };
     }
 
     pub(crate) fn lose(&self, device: i32) {
         let lose: unsafe extern "C" fn(c_int) = self.driver.get("fake_lose");
+        // SAFETY: as in `current`.
         unsafe { lose(device) };
     }
 
     pub(crate) fn have_no_device(&self) {
         let none: unsafe extern "C" fn() = self.driver.get("fake_have_no_device");
+        // SAFETY: as in `current`.
         unsafe { none() };
     }
 
     /// From here on what is done wrong ends the process.
     pub(crate) fn be_strict(&self) {
         let strict: unsafe extern "C" fn() = self.driver.get("fake_be_strict");
+        // SAFETY: as in `current`.
         unsafe { strict() };
     }
 
     pub(crate) fn application_context(&self, device: i32) -> *mut c_void {
         let make: unsafe extern "C" fn(c_int) -> *mut c_void =
             self.driver.get("fake_application_context");
+        // SAFETY: as in `current`.
         unsafe { make(device) }
     }
 
     fn ask(&self, what: &str) -> i32 {
         let ask: unsafe extern "C" fn() -> c_int = self.driver.get(what);
+        // SAFETY: every name that is asked is of a function of that type.
         unsafe { ask() }
     }
 }
