@@ -59,7 +59,7 @@
 //!
 //! A few nanoseconds: a hash, a probe without a lock, and one exchange on a cache line of the
 //! thread's own. No two threads' hits write to the same line. A [`Slot`] skips the hash and the
-//! probe.
+//! probe; so does a [`Bookmark`], which threads can share.
 //!
 //! # What is not promised
 //!
@@ -83,6 +83,7 @@ mod sync;
 mod timer;
 
 pub use cache::Cache;
+pub use cache::bookmark::{Bookmark, Missed};
 pub use cache::builder::{Builder, ConfigError, Ownership, ReleaseOutcome};
 pub use cache::drain::Drain;
 pub use cache::event::{Event, EventKind};

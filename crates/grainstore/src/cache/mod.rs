@@ -1,5 +1,6 @@
 //! The cache and its views.
 
+pub(crate) mod bookmark;
 pub(crate) mod builder;
 pub(crate) mod core;
 pub(crate) mod devices;
@@ -15,6 +16,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
+use self::bookmark::{Bookmark, Missed};
 use self::builder::{Builder, Ownership};
 use self::core::Core;
 use self::devices::{DeviceSet, hash_with};
@@ -41,7 +43,8 @@ where
 {
     core: Arc<Core<K, V>>,
     alive: Arc<Alive<K, V>>,
-    /// The core's, where a look-up can begin with it while the core is being loaded.
+    /// The core's, where a look-up can begin with them while the core is being loaded.
+    id: u64,
     hasher: State,
 }
 
@@ -66,8 +69,8 @@ where
 
     pub(crate) fn from_core(core: Arc<Core<K, V>>) -> Self {
         let alive = Arc::new(Alive(core.clone()));
-        let hasher = core.hasher();
-        Self { core, alive, hasher }
+        let (id, hasher) = (core.id, core.hasher());
+        Self { core, alive, id, hasher }
     }
 
     #[inline]
@@ -134,6 +137,22 @@ where
     pub fn try_get(&self, key: &K) -> Option<Pinned<V>> {
         let hash = self.hash(key, &DeviceSet::None);
         self.core.try_get(hash, key, &DeviceSet::None)
+    }
+
+    /// The value that this bookmark leads to, if it is this cache's and resident and `wanted` says
+    /// yes of it; then this is a use of it. As [`try_get`](Self::try_get) it may miss what is there,
+    /// and never blocks. Nothing is hashed, probed or compared: what the value was asked for, the
+    /// bookmark's owner knows.
+    ///
+    /// # Errors
+    /// [`Missed`], which is to be dropped before the value is looked for in another way.
+    #[inline(always)]
+    pub fn try_get_at(
+        &self,
+        bookmark: &Bookmark,
+        wanted: impl FnOnce(&V) -> bool,
+    ) -> Result<Pinned<V>, Missed> {
+        self.core.find_at(self.id, bookmark, wanted).map_err(Missed::new)
     }
 
     /// Retires the value of this key, or dooms its build.
@@ -250,7 +269,12 @@ where
     V: Send + Sync + 'static,
 {
     fn clone(&self) -> Self {
-        Self { core: self.core.clone(), alive: self.alive.clone(), hasher: self.hasher.clone() }
+        Self {
+            core: self.core.clone(),
+            alive: self.alive.clone(),
+            id: self.id,
+            hasher: self.hasher.clone(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::core::entry::Grain;
 use super::core::pin_again;
-use super::core::readers::Mark;
+use super::core::readers::slot::ReaderSlot;
 use super::core::state::Unpin;
 
 /// A value of a cache, kept from release as long as this or any clone of it lives.
@@ -16,7 +16,8 @@ use super::core::state::Unpin;
 /// It keeps nothing else alive: the cache may be dropped while pins are out.
 pub struct Pinned<V> {
     grain: NonNull<Grain<V>>,
-    mark: Mark,
+    /// Where the pin is; none: the state word counts it.
+    slot: Option<ReaderSlot>,
 }
 
 // SAFETY: a pin is a shared reference to a `V`, whose count is atomic, and whose last drop may
@@ -26,22 +27,23 @@ unsafe impl<V: Send + Sync> Send for Pinned<V> {}
 unsafe impl<V: Send + Sync> Sync for Pinned<V> {}
 
 impl<V> Pinned<V> {
-    /// Makes the handle of a pin that the caller has taken on the grain, and hands over.
+    /// Makes the handle of a pin that the caller has taken on the grain, and hands over: in that
+    /// slot, or counted.
     #[inline]
-    pub(crate) fn new(grain: &Grain<V>, mark: Mark) -> Self {
-        Self { grain: NonNull::from(grain), mark }
+    pub(crate) fn new(grain: &Grain<V>, slot: Option<ReaderSlot>) -> Self {
+        Self { grain: NonNull::from(grain), slot }
     }
 
     /// Takes the handle apart. The caller gives up the pin.
     #[inline]
-    pub(crate) fn into_mark(self) -> Mark {
-        let mark = self.mark;
+    pub(crate) fn into_slot(self) -> Option<ReaderSlot> {
+        let slot = self.slot;
         std::mem::forget(self);
-        mark
+        slot
     }
 
     pub(crate) fn is_counted(&self) -> bool {
-        self.mark.is_counted()
+        self.slot.is_none()
     }
 
     #[inline]
@@ -77,15 +79,17 @@ impl<V> AsRef<V> for Pinned<V> {
 impl<V> Clone for Pinned<V> {
     fn clone(&self) -> Self {
         pin_again(self.grain());
-        Self { grain: self.grain, mark: Mark::COUNTED }
+        Self { grain: self.grain, slot: None }
     }
 }
 
 impl<V> Drop for Pinned<V> {
     #[inline]
     fn drop(&mut self) {
-        if !self.mark.unpin() && self.grain().state.unpin() == Unpin::Held {
-            last_pin_dropped(self.grain);
+        match self.slot {
+            Some(slot) => slot.clear(),
+            None if self.grain().state.unpin() == Unpin::Held => last_pin_dropped(self.grain),
+            None => {}
         }
     }
 }

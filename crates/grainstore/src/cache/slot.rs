@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 
 use super::Cache;
 use super::core::entry::Grain;
-use super::core::readers::{Mark, local};
+use super::core::readers::local;
+use super::core::readers::slot::{ReaderSlot, take_back};
 use super::devices::DeviceSet;
 use super::pinned::Pinned;
 use crate::error::{BoxError, Error};
@@ -78,7 +79,7 @@ where
     /// The error is boxed, so that what this returns fits into two registers.
     #[cold]
     #[inline(never)]
-    fn look_up<F, E>(&mut self, left: Mark, build: F) -> Result<Pinned<V>, Box<Error>>
+    fn look_up<F, E>(&mut self, left: Option<ReaderSlot>, build: F) -> Result<Pinned<V>, Box<Error>>
     where
         F: FnOnce() -> Result<V, E>,
         E: Into<BoxError>,
@@ -100,7 +101,7 @@ where
     {
         match self.hit() {
             Ok(pin) => return Ok(pin),
-            Err(left) => left.give_up(),
+            Err(left) => take_back(left),
         }
         let found = self.cache.core().get_or_build_async(&self.key, &self.devices, build).await;
         self.remember(found.as_ref().ok());
@@ -118,7 +119,7 @@ where
 
     #[cold]
     #[inline(never)]
-    fn find(&mut self, left: Mark) -> Option<Pinned<V>> {
+    fn find(&mut self, left: Option<ReaderSlot>) -> Option<Pinned<V>> {
         let hash = self.cache.hash(&self.key, &self.devices);
         let found = self.cache.core().get_anyhow(left, hash, &self.key, &self.devices);
         self.remember(found.as_ref());
@@ -128,18 +129,12 @@ where
     /// The value where it was last time, if it is still there and resident. Otherwise what has to be
     /// given up before the long way.
     #[inline(always)]
-    fn hit(&self) -> Result<Pinned<V>, Mark> {
-        let Some(known) = &self.known else { return Err(Mark::NOTHING) };
+    fn hit(&self) -> Result<Pinned<V>, Option<ReaderSlot>> {
+        let Some(known) = &self.known else { return Err(None) };
         // SAFETY: the grain lies in the arena of the cache, of which this slot is a handle.
         let grain = unsafe { known.grain.as_ref() };
-        let Some(slot) = local::recent(self.id) else { return Err(Mark::NOTHING) };
-        let mark = slot.announce(known.index, &grain.state)?;
-        // A serial number is never used twice, and cannot change while the entry is pinned.
-        let same = grain.serial() == known.serial;
-        if same && mark.note_at_once(known.index, self.cache.core().clock()) {
-            return Ok(Pinned::new(grain, mark));
-        }
-        Err(mark)
+        let Some(slot) = local::recent(self.id) else { return Err(None) };
+        self.cache.core().find_build(slot, (grain, known.index, known.serial), |_| true)
     }
 
     #[cold]

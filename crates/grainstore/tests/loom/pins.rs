@@ -1,8 +1,10 @@
 //! Pins against everything that would end a value: claims, questions, scans, removals.
 
+use std::sync::Arc;
+
 use loom::thread;
 
-use grainstore::Error;
+use grainstore::{Bookmark, Error};
 
 use crate::world::{World, explore, look};
 
@@ -97,6 +99,58 @@ fn a_slot_against_a_claim_and_a_build_in_its_place() {
         }
         evictor.join().unwrap();
         drop(slot);
+        world.end(cache);
+    });
+}
+
+#[test]
+fn a_bookmark_against_a_claim_and_a_build_in_its_place() {
+    explore("a bookmark's hit against an eviction and a new value in the place", 4, || {
+        let world = World::default();
+        let cache = world.cache(1);
+        let bookmark = Bookmark::new();
+        bookmark.set(&world.ask(&cache, 1).unwrap());
+        let evictor = world.spawn({
+            let (world, cache) = (world.clone(), cache.clone());
+            move || drop(world.ask(&cache, 2))
+        });
+        world.step();
+        if let Ok(pin) = cache.try_get_at(&bookmark, |_| true) {
+            look(&pin, 1);
+            thread::yield_now();
+            look(&pin, 1);
+        }
+        evictor.join().unwrap();
+        world.end(cache);
+    });
+}
+
+/// Two caches whose values lie at the same place, and a bookmark that goes from one to the other.
+#[test]
+fn a_bookmark_against_its_setting_to_another_cache() {
+    explore("a look by a bookmark against its setting to another cache's value", 4, || {
+        let world = World::default();
+        let (cache, other) = (world.cache(2), world.cache(2));
+        let bookmark = Arc::new(Bookmark::new());
+        bookmark.set(&world.ask(&cache, 1).unwrap());
+        let theirs = world.ask(&other, 2).unwrap();
+        drop(cache.get(&1));
+        let setter = world.spawn({
+            let bookmark = bookmark.clone();
+            move || {
+                bookmark.set(&theirs);
+                theirs
+            }
+        });
+        world.step();
+        if let Ok(pin) = cache.try_get_at(&bookmark, |_| true) {
+            look(&pin, 1);
+        }
+        if let Ok(pin) = other.try_get_at(&bookmark, |_| true) {
+            look(&pin, 2);
+        }
+        drop(setter.join().unwrap());
+        drop(other);
         world.end(cache);
     });
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grainstore::{Drain, Error, Pinned, View};
+use grainstore::{Bookmark, Drain, Error, Pinned, View};
 
 use crate::world::{Grain, World, device, failure, key, one_in, panic_on_purpose, roll};
 
@@ -110,7 +110,7 @@ impl World {
     /// Anything that the contract allows.
     pub(crate) fn step(&self) {
         let kernels = self.kernels();
-        match roll(26) {
+        match roll(27) {
             0 => self.finish(kernels.clear()),
             1 | 2 => self.finish(kernels.evict_device(&device())),
             3 | 4 => self.finish(self.view(one_in(3), |view| view.remove(&key()))),
@@ -134,6 +134,15 @@ impl World {
                 }
             }
             18 => {
+                let (key, bookmark) = (key(), Bookmark::new());
+                if let Some(pin) = kernels.get(&key) {
+                    bookmark.set(&pin);
+                }
+                if let Ok(pin) = kernels.try_get_at(&bookmark, |_| !one_in(3)) {
+                    self.use_answer(Ok(pin), key, false);
+                }
+            }
+            19 => {
                 let key = key();
                 if let Some(pin) = kernels.get(&key) {
                     self.use_answer(Ok(pin), key, false);

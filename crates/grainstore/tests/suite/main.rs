@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "all of this is tests")]
 
+mod bookmarks;
 mod bounds;
 mod building;
 #[path = "../common/mod.rs"]

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::drains::Ending;
 use super::flight::{Abdicated, Flight, Outcome};
-use super::readers::Mark;
 use super::waits::{self, Edge, Inside};
 use super::{Core, Key, Locked};
 use crate::Error;
@@ -169,7 +168,7 @@ impl<'c, K: Key, V: Send + Sync + 'static> Lead<'c, K, V> {
             ledger.statistics.unretained += 1;
             core.index.remove(&mut ledger, entry.hash(), self.index);
         }
-        let pin = Pinned::new(&entry.grain, Mark::COUNTED);
+        let pin = Pinned::new(&entry.grain, None);
         drop(ledger);
         self.done();
         Ok(pin)
@@ -189,7 +188,7 @@ impl<'c, K: Key, V: Send + Sync + 'static> Lead<'c, K, V> {
         });
         core.settle(index);
         let there = wanted.flatten().and_then(|(key, devices)| {
-            core.get_anyhow(Mark::NOTHING, core.hash(&key, &devices), &key, &devices)
+            core.get_anyhow(None, core.hash(&key, &devices), &key, &devices)
         });
         there.ok_or(reason)
     }

@@ -4,6 +4,7 @@
 //! A place belongs to a build, then to its value, then to the value's release until that returns.
 //! So `resident + building + retired` is what is taken, and never more than the capacity.
 
+use std::ops::Range;
 use std::task::Waker;
 
 use super::drains::Coverage;
@@ -13,7 +14,7 @@ use super::readers::Reader;
 use super::waits::{Node, Nodes};
 use crate::cache::statistics::Statistics;
 use crate::hashing::{HashMap, HashSet};
-use crate::sync::Arc;
+use crate::sync::{Arc, Serials};
 use crate::{DeviceId, Error};
 
 /// What the ledger knows of an entry.
@@ -52,7 +53,7 @@ pub(crate) struct Ledger {
     spare_flight: Option<Arc<Flight>>,
     nodes: Nodes,
     free: Vec<u32>,
-    next_serial: u64,
+    serials: Range<u64>,
     /// Resident entries by their last known use, but for the parked ones.
     order: Order,
     /// Entries (being built, resident, retired) by device.
@@ -104,7 +105,7 @@ impl Ledger {
             spare_flight: None,
             nodes: Nodes::default(),
             free: Vec::new(),
-            next_serial: 1,
+            serials: 0..0,
             order: Order::default(),
             by_device: HashMap::default(),
             limbo: HashSet::default(),
@@ -138,9 +139,19 @@ impl Ledger {
             self.records.push(Record::default());
             (self.records.len() - 1) as u32
         });
-        let serial = self.next_serial;
-        self.next_serial += 1;
-        (index, serial)
+        (index, self.next_serial())
+    }
+
+    /// A number that no other build of the process has.
+    fn next_serial(&mut self) -> u64 {
+        static SERIALS: Serials = Serials::new();
+        loop {
+            if let Some(serial) = self.serials.next() {
+                return serial;
+            }
+            // In blocks, so that caches have nothing to do with each other on their misses.
+            self.serials = SERIALS.block(1 << 16);
+        }
     }
 
     /// Back to the free list.

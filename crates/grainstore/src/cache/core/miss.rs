@@ -2,7 +2,7 @@
 
 use super::entry::Identity;
 use super::lead::{Lead, Room};
-use super::readers::Mark;
+use super::readers::slot::{ReaderSlot, take_back};
 use super::ticket::Ticket;
 use super::{Core, Key};
 use crate::Error;
@@ -75,13 +75,13 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     #[inline(never)]
     pub(crate) fn build_anyhow<E: Into<BoxError>>(
         &self,
-        left: Mark,
+        left: Option<ReaderSlot>,
         hash: u64,
         key: &K,
         devices: &DeviceSet,
         build: impl FnOnce() -> Result<V, E>,
     ) -> Result<Pinned<V>, Box<Error>> {
-        left.give_up();
+        take_back(left);
         match self.find_anywhere(hash, key, devices) {
             Some(pin) => Ok(pin),
             None => Ok(self.join_or_lead(hash, key, devices, build)?),

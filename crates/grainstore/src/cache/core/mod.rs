@@ -36,7 +36,9 @@ use self::entry::{Entry, Grain, Identity};
 use self::index::Index;
 use self::ledger::Ledger;
 use self::locked::Locked;
-use self::readers::{Mark, Reader, local};
+use self::readers::slot::{ReaderSlot, take_back};
+use self::readers::{Reader, local};
+use super::bookmark::Bookmark;
 use super::builder::Config;
 use super::devices::{DeviceSet, hash_with};
 use super::pinned::Pinned;
@@ -112,13 +114,13 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         hash: u64,
         key: &K,
         devices: &DeviceSet,
-    ) -> Result<Pinned<V>, Mark> {
-        let Some(slot) = local::recent(self.id) else { return Err(Mark::NOTHING) };
+    ) -> Result<Pinned<V>, Option<ReaderSlot>> {
+        let Some(slot) = local::recent(self.id) else { return Err(None) };
         // The first entry of this hash's tag, as far as can be seen: nearly always of this hash.
-        let Some(index) = self.index.probe(hash, Some) else { return Err(Mark::NOTHING) };
+        let Some(index) = self.index.probe(hash, Some) else { return Err(None) };
         let entry = self.entry(index);
         // A pin from here on, since the key's own comparison may panic.
-        let pin = Pinned::new(&entry.grain, slot.announce(index, &entry.grain.state)?);
+        let pin = Pinned::new(&entry.grain, Some(slot.announce(index, &entry.grain.state)?));
         // SAFETY: the entry is pinned.
         let identity = unsafe { entry.identity() };
         if identity.key == *key
@@ -127,14 +129,48 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         {
             Ok(pin)
         } else {
-            Err(pin.into_mark())
+            Err(pin.into_slot())
         }
     }
 
-    /// What a reader needs to note a use.
-    #[inline]
-    pub(crate) fn clock(&self) -> &AtomicU64 {
-        &self.clock
+    /// The value of that build, pinned, in a straight line, if it is resident in this grain, whose
+    /// index that is, and `wanted`. Otherwise what the caller has to give up.
+    #[inline(always)]
+    pub(crate) fn find_build(
+        &self,
+        slot: ReaderSlot,
+        (grain, index, serial): (&Grain<V>, u32, u64),
+        wanted: impl FnOnce(&V) -> bool,
+    ) -> Result<Pinned<V>, Option<ReaderSlot>> {
+        // A pin from here on, since `wanted` may panic.
+        let pin = Pinned::new(grain, Some(slot.announce(index, &grain.state)?));
+        // A serial number is never used twice, and cannot change while the entry is pinned.
+        if grain.serial() == serial && wanted(&pin) && slot.note_at_once(index, &self.clock) {
+            Ok(pin)
+        } else {
+            Err(pin.into_slot())
+        }
+    }
+
+    /// The value that a bookmark leads to: see [`find_build`](Self::find_build). The id is this
+    /// cache's, which the caller has at hand.
+    #[inline(always)]
+    pub(crate) fn find_at(
+        &self,
+        id: u64,
+        bookmark: &Bookmark,
+        wanted: impl FnOnce(&V) -> bool,
+    ) -> Result<Pinned<V>, Option<ReaderSlot>> {
+        let place = bookmark.place().ok_or(None)?;
+        // The slot is found by the bookmark's word for the cache: what it takes to find out which
+        // cache is asked then goes on beside it.
+        let slot = local::recent(place.cache).ok_or(None)?;
+        if place.cache != id {
+            return Err(None);
+        }
+        // SAFETY: the place is in this cache.
+        let grain = unsafe { place.grain::<V>() };
+        self.find_build(slot, (grain, grain.index, place.serial), wanted)
     }
 
     /// The resident value of this identity, pinned. Takes no lock; it may miss a value that is
@@ -164,9 +200,9 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         reader: Option<&'static Reader>,
     ) -> Option<Pinned<V>> {
         match reader.and_then(|reader| reader.pin(grain.index, &grain.state)) {
-            Some(mark) => {
-                local::set_recent(self.id, mark);
-                Some(Pinned::new(grain, mark))
+            Some(slot) => {
+                local::set_recent(self.id, slot);
+                Some(Pinned::new(grain, Some(slot)))
             }
             None => pin_counted(grain),
         }
@@ -234,7 +270,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         match self.find_at_once(hash, key, devices) {
             Ok(pin) => Some(pin),
             Err(left) => {
-                give_up(left);
+                take_back(left);
                 None
             }
         }
@@ -244,12 +280,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     #[inline(never)]
     pub(crate) fn get_anyhow(
         &self,
-        left: Mark,
+        left: Option<ReaderSlot>,
         hash: u64,
         key: &K,
         devices: &DeviceSet,
     ) -> Option<Pinned<V>> {
-        left.give_up();
+        take_back(left);
         self.find_anywhere(hash, key, devices).or_else(|| {
             let ledger = self.ledger();
             let entry = self.locate(hash, key, devices)?;
@@ -323,14 +359,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
 fn pin_counted<V>(grain: &Grain<V>) -> Option<Pinned<V>> {
     let asks = grain.state.is_claimed() && waits::is_asking_about(address(grain));
     let pinned = if asks { grain.state.pin_beside_claim() } else { grain.state.pin() };
-    pinned.then(|| Pinned::new(grain, Mark::COUNTED))
-}
-
-/// Gives up what a hit in a straight line left, out of its way.
-#[cold]
-#[inline(never)]
-fn give_up(left: Mark) {
-    left.give_up();
+    pinned.then(|| Pinned::new(grain, None))
 }
 
 /// One more pin beside one that there is, in the state word.

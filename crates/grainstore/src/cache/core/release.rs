@@ -13,6 +13,10 @@ use crate::contain::contain;
 use crate::sync::Arc;
 
 impl<K: Key, V: Send + Sync + 'static> Owner<V> for Core<K, V> {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
     fn decide(self: Arc<Self>, index: u32) {
         self.decide_held(index);
     }

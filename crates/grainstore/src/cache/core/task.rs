@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::readers::Mark;
+use super::readers::slot::{ReaderSlot, take_back};
 use super::{Core, Key};
 use crate::Error;
 use crate::cache::devices::DeviceSet;
@@ -52,12 +52,12 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let mut left = Mark::NOTHING;
+        let mut left = None;
         if this.running.is_none() {
             let hash = this.core.hash(this.key, this.devices);
             match this.core.find_at_once(hash, this.key, this.devices) {
                 Ok(pin) => return Poll::Ready(Ok(pin)),
-                Err(mark) => left = mark,
+                Err(announced) => left = announced,
             }
         }
         match this.go_on(left, context) {
@@ -79,10 +79,10 @@ where
     #[inline(never)]
     fn go_on(
         &mut self,
-        left: Mark,
+        left: Option<ReaderSlot>,
         context: &mut Context<'_>,
     ) -> Result<Pinned<V>, Option<Box<Error>>> {
-        left.give_up();
+        take_back(left);
         let running = match &mut self.running {
             Some(running) => running,
             None => {

@@ -4,7 +4,6 @@ use std::future::poll_fn;
 
 use super::flight::{Abdicated, Flight, Outcome, Woken};
 use super::lead::{Lead, Room};
-use super::readers::Mark;
 use super::waits::{self, Edge};
 use super::{Core, Key};
 use crate::Error;
@@ -88,6 +87,6 @@ impl<K: Key, V: Send + Sync + 'static> Drop for Ticket<'_, K, V> {
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     /// The handle of a pin that was taken on this entry for the caller.
     fn adopt_pin(&self, index: u32) -> Pinned<V> {
-        Pinned::new(&self.entry(index).grain, Mark::COUNTED)
+        Pinned::new(&self.entry(index).grain, None)
     }
 }

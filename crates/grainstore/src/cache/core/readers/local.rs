@@ -2,8 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{Mark, Reader, Watcher};
+use super::slot::ReaderSlot;
+use super::{Reader, Watcher};
 use crate::sync::{Weak, per_thread};
+
+/// The id of no cache.
+const NO_CACHE: u64 = u64::MAX;
+const NOTHING: (u64, ReaderSlot) = (NO_CACHE, ReaderSlot::NOWHERE);
 
 /// How many caches a thread can go between without a search, if their ids differ in the lowest bits.
 const WAYS: usize = 4;
@@ -11,7 +16,7 @@ const WAYS: usize = 4;
 per_thread! {
     /// The slots used last, by the lowest bits of their cache's id. Without a destructor, so that a
     /// look at it is one load.
-    static RECENT: [Cell<(u64, Mark)>; WAYS] = [const { Cell::new((0, Mark::NOTHING)) }; WAYS];
+    static RECENT: [Cell<(u64, ReaderSlot)>; WAYS] = [const { Cell::new(NOTHING) }; WAYS];
     static ALL: RefCell<Readers> = RefCell::new(Readers(Vec::new()));
 }
 
@@ -22,7 +27,7 @@ impl Drop for Readers {
     /// The thread ends: its readers go back to the caches that are still there.
     fn drop(&mut self) {
         // Gone already in a model.
-        let _ = RECENT.try_with(|recent| recent.iter().for_each(|way| way.set((0, Mark::NOTHING))));
+        let _ = RECENT.try_with(|recent| recent.iter().for_each(|way| way.set(NOTHING)));
         for (cache, reader) in self.0.drain(..) {
             let watcher = {
                 let watcher = reader.own.watcher.lock();
@@ -38,13 +43,13 @@ impl Drop for Readers {
 /// The slot that this thread used last for the cache, if that was of late: a good place for its next
 /// pin.
 #[inline(always)]
-pub(crate) fn recent(cache: u64) -> Option<Mark> {
+pub(crate) fn recent(cache: u64) -> Option<ReaderSlot> {
     let (id, slot) = RECENT.with(|recent| recent[cache as usize % WAYS].get());
     if id == cache { Some(slot) } else { None }
 }
 
 /// From now on this is the slot that the thread used last for the cache.
-pub(crate) fn set_recent(cache: u64, slot: Mark) {
+pub(crate) fn set_recent(cache: u64, slot: ReaderSlot) {
     RECENT.with(|recent| recent[cache as usize % WAYS].set((cache, slot)));
 }
 
@@ -68,7 +73,7 @@ pub(crate) fn reader(
         });
         reader
     });
-    set_recent(cache, Mark::new(reader, 0));
+    set_recent(cache, ReaderSlot::new(reader, 0));
     Some(reader)
 }
 

@@ -21,12 +21,13 @@
 
 pub(crate) mod barrier;
 pub(crate) mod local;
+pub(crate) mod slot;
 mod watch;
 
-use self::barrier::light;
+use self::slot::ReaderSlot;
 use super::state::State;
 use crate::sync::{
-    Arc, AtomicU32, AtomicU64, Mutex, Ordering, UnsafeCell, Weak, agree, fence, process_wide,
+    Arc, AtomicU32, AtomicU64, Mutex, Ordering, UnsafeCell, Weak, fence, process_wide,
 };
 
 /// The words of a reader's first line: the slots, and behind them one other. A power of two, so that
@@ -143,10 +144,9 @@ impl Reader {
     }
 
     /// Pins an entry that is resident and not claimed, in a free slot. By the owning thread.
-    pub(crate) fn pin(&'static self, entry: u32, state: &State) -> Option<Mark> {
+    pub(crate) fn pin(&'static self, entry: u32, state: &State) -> Option<ReaderSlot> {
         let slot = (0..SLOTS).find(|&slot| self.is_free(slot))?;
-        let announced = Mark::new(self, slot).announce(entry, state);
-        announced.map_err(Mark::give_up).ok()
+        ReaderSlot::new(self, slot).announce(entry, state).map_err(slot::take_back).ok()
     }
 
     /// A slot may be taken while it is still watched on behalf of an entry that it no longer pins.
@@ -279,98 +279,6 @@ impl Reader {
     }
 }
 
-/// Where a pin is kept: in a reader's slot, or counted in the state word. Or where a thread's next pin
-/// may be kept.
-#[derive(Clone, Copy)]
-pub(crate) struct Mark(*const Reader);
-
-/// The bits of a reader's address that its alignment leaves for the slot. It is multiplied by the
-/// size of a slot, so that the sum is the slot's own address: a reader begins with its line.
-const SLOT_BITS: usize = 63;
-const SLOT_SIZE: usize = size_of::<u32>();
-const _: () =
-    assert!(std::mem::offset_of!(Reader, line) == 0 && WORDS * SLOT_SIZE <= SLOT_BITS + 1);
-
-impl Mark {
-    /// A pin that the state word counts.
-    pub(crate) const COUNTED: Self = Self(std::ptr::null());
-
-    /// No pin at all, to be given up; or no slot, in which nothing can be announced.
-    pub(crate) const NOTHING: Self = Self(std::ptr::null());
-
-    /// A slot of a reader.
-    pub(super) fn new(reader: &'static Reader, slot: usize) -> Self {
-        Self(std::ptr::from_ref(reader).map_addr(|address| address | (slot * SLOT_SIZE)))
-    }
-
-    pub(crate) fn is_counted(self) -> bool {
-        self.0.is_null()
-    }
-
-    /// The reader whose slot this is, if it is one's.
-    #[inline(always)]
-    pub(crate) fn reader(self) -> Option<&'static Reader> {
-        // SAFETY: the pointer is null, or was made from a `&'static Reader`, whose alignment leaves
-        // the bits of the slot free.
-        unsafe { self.0.map_addr(|address| address & !SLOT_BITS).as_ref() }
-    }
-
-    #[inline(always)]
-    fn slot(self) -> usize {
-        (self.0.addr() & SLOT_BITS) / SLOT_SIZE
-    }
-
-    /// The slot itself, of that reader.
-    #[inline(always)]
-    fn word(self, reader: &'static Reader) -> &'static AtomicU32 {
-        if size_of::<AtomicU32>() != SLOT_SIZE {
-            // A model's atomics are larger.
-            return &reader.line[self.slot() & (WORDS - 1)];
-        }
-        // SAFETY: the pointer was made from a reference to the whole reader, and its address is that
-        // of the slot.
-        unsafe { &*self.0.cast() }
-    }
-
-    /// Pins an entry that is resident and not claimed, in this slot, if it is free. Otherwise what
-    /// the caller has to [give up](Self::give_up): an announcement that does not stand, or nothing.
-    /// By the thread that owns the reader.
-    #[inline(always)]
-    pub(crate) fn announce(self, entry: u32, state: &State) -> Result<Self, Self> {
-        let Some(reader) = self.reader() else { return Err(Self::NOTHING) };
-        let slot = self.word(reader);
-        if slot.load(Ordering::Acquire) != 0 {
-            return Err(Self::NOTHING);
-        }
-        slot.swap(entry + 1, Ordering::SeqCst);
-        agree();
-        if state.allows_announced_pin() { Ok(self) } else { Err(self) }
-    }
-
-    /// As [`Reader::note_at_once`], by the reader whose slot this is.
-    #[inline(always)]
-    pub(crate) fn note_at_once(self, entry: u32, clock: &AtomicU64) -> bool {
-        self.reader().is_some_and(|reader| reader.note_at_once(entry, clock))
-    }
-
-    /// Ends a pin in a slot that came to nothing, if there is one.
-    pub(crate) fn give_up(self) {
-        self.unpin();
-    }
-
-    /// Ends the pin if it is in a slot. False if it is counted. By any thread.
-    #[inline]
-    pub(crate) fn unpin(self) -> bool {
-        let Some(reader) = self.reader() else { return false };
-        light(self.word(reader));
-        // Whether this very slot is watched is looked at out of the way.
-        if reader.line[WATCHED].load(Ordering::SeqCst) != 0 {
-            reader.end_watched(self.slot());
-        }
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -413,14 +321,15 @@ mod tests {
     fn pins_are_in_slots_until_all_are_taken_and_the_state_counts_none() {
         let ((_, reader), state) = (reader(), resident());
         let mut pins: Vec<_> = (0..SLOTS).map(|_| reader.pin(7, &state).unwrap()).collect();
-        assert!(pins.iter().all(|pin| !pin.is_counted()) && !state.is_counted());
+        assert!(!state.is_counted());
         assert!(reader.pin(7, &state).is_none());
         assert!(reader.pinning(7).eq(0..SLOTS) && reader.pinning(8).next().is_none());
         assert!(reader.pins_somewhere(7) && !reader.pins_somewhere(6));
-        assert!(pins.swap_remove(4).unpin() && !Mark::COUNTED.unpin());
+        pins.swap_remove(4).clear();
         assert!(!reader.pins(4, 7));
-        assert!(reader.pin(9, &state).is_some_and(|pin| reader.pins(4, 9) && pin.unpin()));
-        pins.into_iter().for_each(Mark::give_up);
+        let again = reader.pin(9, &state).unwrap();
+        assert!(reader.pins(4, 9));
+        pins.into_iter().chain([again]).for_each(ReaderSlot::clear);
         assert!(!reader.pins_somewhere(7));
         reader.give_back();
     }
@@ -444,11 +353,11 @@ mod tests {
         reader.watch(1);
         reader.watch(2);
         reader.unwatch(2);
-        pins.into_iter().for_each(Mark::give_up);
+        pins.into_iter().for_each(ReaderSlot::clear);
         assert_eq!(told(), [1]);
         reader.unwatch(1);
         let pins: Vec<_> = (0..2).map(|_| reader.pin(7, &state).unwrap()).collect();
-        pins.into_iter().for_each(Mark::give_up);
+        pins.into_iter().for_each(ReaderSlot::clear);
         assert_eq!(told(), [0_usize; 0]);
         reader.give_back();
     }

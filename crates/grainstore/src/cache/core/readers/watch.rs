@@ -2,7 +2,8 @@
 
 use super::barrier::heavy;
 use super::local::{self, as_watcher};
-use super::{Mark, Reader, Watcher};
+use super::slot::ReaderSlot;
+use super::{Reader, Watcher};
 use crate::cache::core::ledger::Ledger;
 use crate::cache::core::{Core, Key};
 use crate::sync::{Arc, agree};
@@ -12,7 +13,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     #[inline]
     pub(crate) fn reader(&self) -> Option<&'static Reader> {
         local::recent(self.id)
-            .and_then(Mark::reader)
+            .map(ReaderSlot::reader)
             .or_else(|| local::reader(self.id, || self.take_reader()))
     }
 

@@ -1,0 +1,147 @@
+//! Where a value was, shared by threads: what a [`Slot`](super::slot::Slot) knows, without its key.
+
+use std::fmt;
+
+use super::core::entry::Grain;
+use super::core::readers::slot::{ReaderSlot, take_back};
+use super::pinned::Pinned;
+use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};
+
+/// Where a value was found, to find it there again without its key: a few words that lie wherever a
+/// caller keeps what it asks with.
+///
+/// It leads to the one value that it was [set](Self::set) to last, or to nothing: not to what the
+/// same key got later, nor to another cache's. It pins nothing and keeps nothing open. Any threads may
+/// set it and go by it at once.
+///
+/// ```
+/// use grainstore::{Bookmark, Cache, Error, Pinned};
+///
+/// struct Spec {
+///     source: String,
+///     was: Bookmark,
+/// }
+///
+/// fn module(cache: &Cache<String, usize>, spec: &Spec) -> Result<Pinned<usize>, Error> {
+///     if let Ok(module) = cache.try_get_at(&spec.was, |_| true) {
+///         return Ok(module);
+///     }
+///     let compile = || Ok::<_, std::io::Error>(spec.source.len());
+///     let module = cache.get_or_build(&spec.source, compile)?;
+///     spec.was.set(&module);
+///     Ok(module)
+/// }
+///
+/// let cache = Cache::builder().build()?;
+/// let spec = Spec { source: "...".into(), was: Bookmark::new() };
+/// for _ in 0..3 {
+///     assert_eq!(*module(&cache, &spec)?, 3);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct Bookmark {
+    /// Odd while somebody writes the rest, and another number after it. Who reads the rest, and the
+    /// same even number before and after, has read what was written at once (a sequence lock: Boehm,
+    /// "Can Seqlocks Get Along with Programming Language Memory Models?", MSPC 2012).
+    version: AtomicU64,
+    /// The cache's id.
+    cache: AtomicU64,
+    /// A grain of that cache.
+    grain: AtomicPtr<()>,
+    /// The number of the build that was in that grain.
+    serial: AtomicU64,
+}
+
+/// What a bookmark leads to: a grain of a cache, and the build that was there.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) cache: u64,
+    grain: *mut (),
+    pub(crate) serial: u64,
+}
+
+impl Bookmark {
+    /// One that leads to nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From now on it leads to this value; or, if another thread sets it just now, to that one's.
+    pub fn set<V>(&self, value: &Pinned<V>) {
+        let grain = value.grain();
+        // The cache is there as long as the value is.
+        let Some(id) = grain.owner().upgrade().map(|owner| owner.id()) else { return };
+        let version = self.version.load(Ordering::Relaxed);
+        let odd = version | 1;
+        let (old, new) = (Ordering::Acquire, Ordering::Relaxed);
+        if version == odd || self.version.compare_exchange(version, odd, old, new).is_err() {
+            return;
+        }
+        // The fence keeps the stores behind it from being seen before the odd number is.
+        fence(Ordering::Release);
+        self.cache.store(id, Ordering::Relaxed);
+        self.grain.store(std::ptr::from_ref(grain).cast_mut().cast(), Ordering::Relaxed);
+        self.serial.store(grain.serial(), Ordering::Relaxed);
+        self.version.store(version + 2, Ordering::Release);
+    }
+
+    /// What it leads to, if that is not being changed now.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> Option<Place> {
+        let version = self.version.load(Ordering::Acquire);
+        let cache = self.cache.load(Ordering::Relaxed);
+        let grain = self.grain.load(Ordering::Relaxed);
+        let serial = self.serial.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        if version != self.version.load(Ordering::Relaxed) || version & 1 != 0 {
+            return None;
+        }
+        Some(Place { cache, grain, serial })
+    }
+}
+
+impl Place {
+    /// The grain.
+    ///
+    /// # Safety
+    /// The cache of that id holds values of this type, and lives as long as the reference is used.
+    #[inline(always)]
+    pub(crate) unsafe fn grain<'a, V>(self) -> &'a Grain<V> {
+        // SAFETY: `Bookmark::set` wrote both at once, of one value. A grain lies in its cache's
+        // arena, which lives as long as the cache.
+        unsafe { &*self.grain.cast() }
+    }
+}
+
+impl fmt::Debug for Bookmark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bookmark").finish_non_exhaustive()
+    }
+}
+
+/// What a look-up by a [`Bookmark`] that found nothing leaves to be tidied up, which dropping it
+/// does. It is handed out so that a caller can have that done where it goes the long way, and the
+/// short one stays free of it; there the value of the bookmark counts as pinned until then.
+#[must_use = "until it is dropped, a value may count as pinned"]
+pub struct Missed(Option<ReaderSlot>);
+
+impl Missed {
+    #[inline(always)]
+    pub(in crate::cache) fn new(left: Option<ReaderSlot>) -> Self {
+        Self(left)
+    }
+}
+
+impl Drop for Missed {
+    fn drop(&mut self) {
+        take_back(self.0);
+    }
+}
+
+impl fmt::Debug for Missed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Missed").finish_non_exhaustive()
+    }
+}
