@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use grainstore::DeviceId;
 
 use crate::DeviceInfo;
 use crate::loaded::Life;
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileId};
 
 /// A handle of a device. Cheap to clone; equal to its clones and to nothing else.
 ///
@@ -25,8 +25,13 @@ struct Handle {
     info: DeviceInfo,
     phase: AtomicU8,
     life: Arc<Life>,
+    /// Where the life is, as long as the phase is [`Live`](Phase::Live); then zero. So a hit learns by
+    /// one look that the handle is good, and that what it found is of its life.
+    serves: AtomicUsize,
     /// Read once for each generation, at the first kernel.
     profile: OnceLock<Arc<Profile>>,
+    /// Its number, once it was read.
+    profile_id: AtomicUsize,
 }
 
 /// Where a handle is in its life. It only goes forward.
@@ -45,8 +50,9 @@ pub(crate) enum Phase {
 impl Device {
     pub(crate) fn new(owner: u64, generation: u64, info: DeviceInfo, life: Arc<Life>) -> Self {
         let phase = AtomicU8::new(Phase::Live as u8);
-        let profile = OnceLock::new();
-        Self(Arc::new(Handle { owner, generation, info, phase, life, profile }))
+        let serves = AtomicUsize::new(Arc::as_ptr(&life).addr());
+        let (profile, profile_id) = (OnceLock::new(), AtomicUsize::new(ProfileId::NONE.0));
+        Self(Arc::new(Handle { owner, generation, info, phase, life, serves, profile, profile_id }))
     }
 
     /// Its identity, the same in all its lives.
@@ -78,8 +84,8 @@ impl Device {
     #[must_use]
     #[inline]
     pub fn is_live(&self) -> bool {
-        // Acquire: who sees `Live` after it has taken a pin knows that no teardown had begun then.
-        self.0.phase.load(Ordering::Acquire) == Phase::Live as u8
+        // Acquire: who sees this after it has taken a pin knows that no teardown had begun then.
+        self.0.serves.load(Ordering::Acquire) != 0
     }
 
     #[inline]
@@ -97,14 +103,21 @@ impl Device {
     }
 
     /// Its target and toolchain, once they were read.
-    #[inline]
     pub(crate) fn profile(&self) -> Option<&Arc<Profile>> {
         self.0.profile.get()
     }
 
     /// Keeps what was read, unless another thread was sooner; the first one read counts.
     pub(crate) fn set_profile(&self, profile: Arc<Profile>) -> &Arc<Profile> {
-        self.0.profile.get_or_init(|| profile)
+        let profile = self.0.profile.get_or_init(|| profile);
+        self.0.profile_id.store(profile.id().0, Ordering::Relaxed);
+        profile
+    }
+
+    /// The number of its profile.
+    #[inline]
+    pub(crate) fn profile_id(&self) -> ProfileId {
+        ProfileId(self.0.profile_id.load(Ordering::Relaxed))
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -114,7 +127,17 @@ impl Device {
             .unwrap_or(Phase::Gone)
     }
 
+    /// Whether this handle is live, and its life that one.
+    #[inline]
+    pub(crate) fn serves(&self, life: &Arc<Life>) -> bool {
+        // Acquire: as in `is_live`.
+        self.0.serves.load(Ordering::Acquire) == Arc::as_ptr(life).addr()
+    }
+
     pub(crate) fn advance(&self, phase: Phase) {
+        if phase > Phase::Live {
+            self.0.serves.store(0, Ordering::Release);
+        }
         self.0.phase.fetch_max(phase as u8, Ordering::AcqRel);
     }
 }

@@ -47,6 +47,11 @@ impl<M> Loaded<M> {
         (self.module, self.life)
     }
 
+    #[inline]
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        &self.life
+    }
+
     /// The device that it is loaded on.
     #[must_use]
     pub fn device(&self) -> DeviceId {

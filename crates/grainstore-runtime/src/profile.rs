@@ -14,7 +14,12 @@ type Texts = (String, Target, Toolchain);
 
 /// A number that two profiles share exactly when all their texts are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProfileId(usize);
+pub(crate) struct ProfileId(pub(crate) usize);
+
+impl ProfileId {
+    /// No profile's.
+    pub(crate) const NONE: Self = Self(0);
+}
 
 /// One backend's target and toolchain.
 #[derive(Debug)]
@@ -29,7 +34,7 @@ impl Profile {
     pub(crate) fn of(backend: &str, target: Target, toolchain: Toolchain) -> Arc<Self> {
         let mut met = MET.lock().unwrap_or_else(PoisonError::into_inner);
         let met = met.get_or_insert_with(HashMap::new);
-        let next = ProfileId(met.len());
+        let next = ProfileId(met.len() + 1);
         let texts = (backend.to_owned(), target, toolchain);
         if let Some(profile) = met.get(&texts) {
             return Arc::clone(profile);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use grainstore::KernelKey;
 
-use crate::profile::Profile;
-use crate::spec_keys::SpecKeys;
+use crate::profile::{Profile, ProfileId};
+use crate::spec_keys::{Known, SpecKeys};
 use crate::{Language, Target};
 
 /// A kernel to compile. Cheap to clone; hashed once, not per call.
@@ -115,13 +115,13 @@ impl KernelSpec {
         &self.inner.parts.constants
     }
 
-    /// The key of this spec on this profile: a walk over the few profiles it was asked for.
+    /// What is known of this spec on this profile: a walk over the few profiles it was asked for.
     #[inline]
-    pub(crate) fn known_key(&self, profile: &Profile) -> Option<&KernelKey> {
-        self.inner.keys.get(profile.id())
+    pub(crate) fn known(&self, profile: ProfileId) -> Option<&Known> {
+        self.inner.keys.get(profile)
     }
 
-    /// The same, made now if this is the first time. `toolchain` says who compiles this spec.
+    /// Its key on this profile, made now if this is the first time. `toolchain` says who compiles it.
     pub(crate) fn key<E: From<SpecError>>(
         &self,
         profile: &Profile,
@@ -228,7 +228,7 @@ impl KernelSpecBuilder {
         check_names("define", parts, parts.defines.iter().map(|define| define.0.as_str()))?;
         check_names("constant", parts, parts.constants.iter().map(|it| it.0.as_str()))?;
         check_texts(parts)?;
-        Ok(KernelSpec { inner: Arc::new(Inner { parts: self.parts, keys: SpecKeys::new() }) })
+        Ok(KernelSpec { inner: Arc::new(Inner { parts: self.parts, keys: SpecKeys::default() }) })
     }
 }
 

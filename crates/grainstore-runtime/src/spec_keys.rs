@@ -1,33 +1,46 @@
-//! The keys of one spec, one for each profile it was asked for: made once, then only read.
+//! What a spec keeps for each profile it was asked for: its key, made once and then only read, and
+//! where its kernels were.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use grainstore::KernelKey;
+use grainstore::{Bookmark, KernelKey};
 
+use crate::Device;
 use crate::profile::ProfileId;
 
-/// A list that only grows, at its end. A reader follows it without a lock and may keep what it
-/// finds as long as the list: links never move.
+/// A list that only grows, at its end, with a link for each profile. A reader follows it without a
+/// lock and may keep what it finds as long as the list: links never move.
 ///
 /// A spec meets one profile for each kind of device it runs on, so the walk is one step or two. The
 /// first link lies in the list itself, so that a hit has one pointer less to follow.
-pub(crate) struct SpecKeys(OnceLock<Link>);
+#[derive(Default)]
+pub(crate) struct SpecKeys(Known);
 
-struct Link {
-    profile: ProfileId,
-    key: KernelKey,
-    next: OnceLock<Box<Link>>,
+/// What is known of a spec on one profile.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// A [`ProfileId`]; none until the first link gets its own.
+    profile: AtomicUsize,
+    places: [Bookmark; PLACES],
+    key: OnceLock<KernelKey>,
+    next: OnceLock<Box<Known>>,
 }
 
-impl SpecKeys {
-    pub(crate) const fn new() -> Self {
-        Self(OnceLock::new())
-    }
+/// So many devices of one profile each have a place of their own. Where there are more, two share
+/// one, and the one that comes second is slower by a probe.
+const PLACES: usize = 8;
 
+impl SpecKeys {
+    /// What is known on this profile. Where that is nothing, it may be a link of no profile's yet,
+    /// which has no key and whose places lead nowhere.
     #[inline]
-    pub(crate) fn get(&self, profile: ProfileId) -> Option<&KernelKey> {
-        let first = self.0.get()?;
-        if first.profile == profile { Some(&first.key) } else { first.find(profile) }
+    pub(crate) fn get(&self, profile: ProfileId) -> Option<&Known> {
+        let mut link = &self.0;
+        while link.profile.load(Ordering::Relaxed) != profile.0 {
+            link = link.next.get()?;
+        }
+        Some(link)
     }
 
     /// The key of this profile, made if it is not there. Two threads may both make it: the one that
@@ -37,29 +50,35 @@ impl SpecKeys {
         profile: ProfileId,
         make: impl FnOnce() -> Result<KernelKey, E>,
     ) -> Result<&KernelKey, E> {
-        if let Some(key) = self.get(profile) {
+        if let Some(key) = self.get(profile).and_then(Known::key) {
             return Ok(key);
         }
         let key = make()?;
-        let new = || Link { profile, key: key.clone(), next: OnceLock::new() };
-        let mut link = self.0.get_or_init(new);
-        while link.profile != profile {
-            link = link.next.get_or_init(|| Box::new(new()));
+        let mut link = &self.0;
+        while !link.is_of(profile) {
+            link = link.next.get_or_init(Box::default);
         }
-        Ok(&link.key)
+        Ok(link.key.get_or_init(|| key))
     }
 }
 
-impl Link {
-    /// The key of this profile behind this link.
-    fn find(&self, profile: ProfileId) -> Option<&KernelKey> {
-        let mut at = &self.next;
-        while let Some(link) = at.get() {
-            if link.profile == profile {
-                return Some(&link.key);
-            }
-            at = &link.next;
-        }
-        None
+impl Known {
+    /// Whether this is the profile's link, which it becomes if it is nobody's.
+    fn is_of(&self, profile: ProfileId) -> bool {
+        let (none, relaxed) = (ProfileId::NONE.0, Ordering::Relaxed);
+        let taken = self.profile.compare_exchange(none, profile.0, relaxed, relaxed);
+        taken.is_ok() || taken == Err(profile.0)
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> Option<&KernelKey> {
+        self.key.get()
+    }
+
+    /// Where the kernel of this device was, or that of another one whose index is a multiple of
+    /// [`PLACES`] away.
+    #[inline]
+    pub(crate) fn place(&self, device: &Device) -> &Bookmark {
+        &self.places[device.identity().index() as usize % PLACES]
     }
 }

@@ -21,13 +21,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use grainstore::{Cache, Drain, Family, Hooks, KernelKey, Pinned, Statistics};
+use grainstore::{Bookmark, Cache, Drain, Family, Hooks, KernelKey, Missed, Pinned, Statistics};
 
 use doorway::Doorway;
 use hearing::Hearing;
 
 use crate::activity::Gate;
 use crate::profile::Profile;
+use crate::spec_keys::Known;
 use crate::table::Table;
 use crate::{
     Backend, BackendError, Device, KernelSpec, Language, Loaded, Origin, Outcome, RuntimeError,
@@ -115,8 +116,8 @@ impl<B: Backend> BackendCache<B> {
     #[inline]
     pub fn kernel(&self, device: &Device, spec: &KernelSpec) -> Result<Module<B>, RuntimeError> {
         match self.at_hand(device, spec) {
-            Some(kernel) => Ok(kernel),
-            None => self.look_up(device, spec, &mut None),
+            Ok(kernel) => Ok(kernel),
+            Err(missed) => self.look_up(missed, device, spec),
         }
     }
 
@@ -131,7 +132,7 @@ impl<B: Backend> BackendCache<B> {
     ) -> Result<(Module<B>, Outcome), RuntimeError> {
         let began = Instant::now();
         let mut trace = None;
-        let kernel = self.look_up(device, spec, &mut trace)?;
+        let kernel = self.obtain_traced(device, spec, &mut trace)?;
         let (origin, compile_time) = trace.unwrap_or((Origin::Memory, None));
         Ok((kernel, Outcome { origin, elapsed: began.elapsed(), compile_time }))
     }
@@ -196,23 +197,92 @@ impl<B: Backend> BackendCache<B> {
         &self.cache
     }
 
-    /// What is in memory under a key that is known: a walk of one step and a load of the handle's
-    /// phase, beside the cache's own hit.
+    /// What is in memory where it was: a walk of one step and a load of the handle's phase, beside the
+    /// cache's own hit.
     #[inline]
-    pub(crate) fn at_hand(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
-        if device.owner() == self.inner.owner { self.resident(device, spec) } else { None }
+    pub(crate) fn at_hand(
+        &self,
+        device: &Device,
+        spec: &KernelSpec,
+    ) -> Result<Module<B>, Option<Missed>> {
+        if device.owner() == self.inner.owner { self.resident(device, spec) } else { Err(None) }
     }
 
     /// The same for a device that is known to be this cache's. It is always part of its caller: a call
     /// would cost a fifth of the hit.
     #[inline(always)]
-    pub(crate) fn resident(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
-        self.hit(device, spec.known_key(device.profile()?)?)
+    pub(crate) fn resident(
+        &self,
+        device: &Device,
+        spec: &KernelSpec,
+    ) -> Result<Module<B>, Option<Missed>> {
+        let known = spec.known(device.profile_id()).ok_or(None)?;
+        // A handle that is live with the pin in hand was live when the pin was taken, so what is
+        // pinned is of its life. What a handle of an earlier life asks for is no use of it.
+        Ok(self.cache.try_get_at(known.place(device), |loaded| device.serves(loaded.life()))?)
+    }
+
+    /// What is in memory, by its key, after the look at its place; there the next request finds it.
+    #[cold]
+    #[inline(never)]
+    fn find(
+        &self,
+        missed: Option<Missed>,
+        device: &Device,
+        spec: &KernelSpec,
+    ) -> Option<Module<B>> {
+        drop(missed);
+        if device.owner() != self.inner.owner || !device.is_live() {
+            return None;
+        }
+        let known = spec.known(device.profile_id())?;
+        let key = known.key()?;
+        let place = self.place_for(device, known);
+        let kernel = self.cache.on(device.identity()).try_get(key)?;
+        if let Some(place) = place {
+            place.set(&kernel);
+        }
+        // As in `resident`.
+        device.is_live().then_some(kernel)
+    }
+
+    /// Where to note the device's kernel: nowhere while the place leads to another device's, so that
+    /// two that share it do not write to it by turns.
+    fn place_for<'k>(&self, device: &Device, known: &'k Known) -> Option<&'k Bookmark> {
+        let place = known.place(device);
+        let mut is_taken = false;
+        let _ = self.cache.try_get_at(place, |loaded| {
+            is_taken = !device.serves(loaded.life());
+            false
+        });
+        (!is_taken).then_some(place)
+    }
+
+    /// What is in memory, at its place or not.
+    #[inline]
+    pub(crate) fn in_memory(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
+        match self.at_hand(device, spec) {
+            Ok(kernel) => Some(kernel),
+            Err(missed) => self.find(missed, device, spec),
+        }
     }
 
     /// The long way, which finds out what is wrong where nothing is at hand.
     #[cold]
     pub(crate) fn look_up(
+        &self,
+        missed: Option<Missed>,
+        device: &Device,
+        spec: &KernelSpec,
+    ) -> Result<Module<B>, RuntimeError> {
+        match self.find(missed, device, spec) {
+            Some(kernel) => Ok(kernel),
+            None => self.obtain_traced(device, spec, &mut None),
+        }
+    }
+
+    /// The same without a look at what is at hand, and with a note of where it came from.
+    fn obtain_traced(
         &self,
         device: &Device,
         spec: &KernelSpec,
@@ -222,19 +292,12 @@ impl<B: Backend> BackendCache<B> {
         self.inner.door.home.check()?;
         let key = self.key(device, spec)?;
         self.check_live(device)?;
-        self.miss(device, key, spec, trace)
-    }
-
-    /// What is in memory. A handle that is live with the pin in hand was live when the pin was
-    /// taken, so what is pinned is of its life.
-    #[inline(always)]
-    fn hit(&self, device: &Device, key: &KernelKey) -> Option<Module<B>> {
-        // What a handle of an earlier life asks for is no use of it.
-        if !device.is_live() {
-            return None;
+        let place = spec.known(device.profile_id()).and_then(|known| self.place_for(device, known));
+        let kernel = self.miss(device, key, spec, trace)?;
+        if let Some(place) = place {
+            place.set(&kernel);
         }
-        let kernel = self.cache.on(device.identity()).try_get(key)?;
-        if device.is_live() { Some(kernel) } else { too_late(kernel) }
+        Ok(kernel)
     }
 
     /// The miss: a build of one's own, or of somebody who was sooner.
@@ -265,7 +328,7 @@ impl<B: Backend> BackendCache<B> {
         found: Result<Module<B>, grainstore::Error>,
     ) -> Result<Option<Module<B>>, RuntimeError> {
         match found.map_err(RuntimeError::from) {
-            // As in `hit`.
+            // As in `resident`.
             Ok(kernel) if device.is_live() => Ok(Some(kernel)),
             Err(RuntimeError::DeviceDestroyed { .. }) if device.is_live() => Ok(None),
             Ok(_) | Err(RuntimeError::DeviceDestroyed { .. }) => Err(self.not_live(device)),
@@ -338,14 +401,6 @@ impl<B: Backend> std::fmt::Debug for BackendCache<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BackendCache").field("name", &self.name()).finish_non_exhaustive()
     }
-}
-
-/// Lets go of what was pinned for a handle that is good no more.
-#[cold]
-#[inline(never)]
-fn too_late<M>(kernel: Pinned<Loaded<M>>) -> Option<Pinned<Loaded<M>>> {
-    drop(kernel);
-    None
 }
 
 fn build_cache<B: Backend>(

@@ -10,6 +10,7 @@ use grainstore::KernelKey;
 
 use super::{BackendCache, Module};
 use crate::blocking::{Done, Task, lock, open};
+use crate::spec_keys::Known;
 use crate::{Backend, Device, KernelSpec, Loaded, RuntimeError};
 
 impl<B: Backend> BackendCache<B> {
@@ -34,7 +35,7 @@ impl<B: Backend> BackendCache<B> {
         let mut fetch = None;
         poll_fn(move |context| {
             if fetch.is_none()
-                && let Some(kernel) = self.at_hand(device, spec)
+                && let Some(kernel) = self.in_memory(device, spec)
             {
                 return Poll::Ready(Ok(kernel));
             }
@@ -87,7 +88,7 @@ impl<B: Backend> BackendCache<B> {
         Box::pin(async move {
             cache.check_home()?;
             cache.check_owner(&device)?;
-            let known = device.profile().and_then(|profile| spec.known_key(profile)).cloned();
+            let known = spec.known(device.profile_id()).and_then(Known::key).cloned();
             let key = match known {
                 Some(key) => key,
                 // The compiler is asked who it is, and that blocks.

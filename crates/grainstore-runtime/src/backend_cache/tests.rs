@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::thread;
 
+use grainstore::Pinned;
+
 use super::{BackendCache, Device};
 use crate::activity::Gate as Door;
 use crate::fake::{Call, Fake, spec};
@@ -33,12 +35,47 @@ fn a_handle_that_ended_after_it_was_looked_at_gets_no_kernel_of_the_next_life() 
     cache.kernel(&new, &saxpy).unwrap();
     // Once the long way, after which it is at hand for this thread.
     cache.kernel(&new, &saxpy).unwrap();
-    assert!(cache.hit(&new, key).is_some());
+    assert!(cache.at_hand(&new, &saxpy).is_ok());
     let hits = cache.statistics().hits;
-    assert!(cache.hit(&old, key).is_none());
+    assert!(cache.at_hand(&old, &saxpy).is_err() && cache.in_memory(&old, &saxpy).is_none());
     assert_eq!(cache.statistics().hits, hits, "it counts as no use");
     let error = cache.miss(&old, key, &saxpy, &mut None).unwrap_err();
     assert!(matches!(error, RuntimeError::DeviceDestroyed { .. }), "{error}");
+}
+
+/// Each device finds its own kernel, also where a place is another's; so does each cache.
+#[test]
+fn devices_and_caches_that_share_a_place_get_each_its_own() {
+    let fake = Fake::new().with_devices(9);
+    let (first, second) = (cache(&fake).0, cache(&fake).0);
+    let saxpy = spec("saxpy");
+    let hit = |cache: &BackendCache<Fake>, device: &Device| {
+        let kernel = cache.kernel(device, &saxpy).unwrap();
+        assert_eq!(kernel.device(), device.id());
+        kernel
+    };
+    for cache in [&first, &second] {
+        let devices = cache.devices().unwrap();
+        let kernels: Vec<_> = devices.iter().map(|device| hit(cache, device)).collect();
+        for _ in 0..3 {
+            for (device, kernel) in devices.iter().zip(&kernels) {
+                assert!(Pinned::ptr_eq(&hit(cache, device), kernel));
+            }
+        }
+        drop(kernels);
+        devices.iter().for_each(|device| drop(hit(cache, device)));
+        // The last has the first one's place, which the first one keeps.
+        assert!(cache.at_hand(&devices[0], &saxpy).is_ok());
+        assert!(cache.at_hand(&devices[8], &saxpy).is_err());
+        assert!(cache.in_memory(&devices[8], &saxpy).is_some());
+        assert!(cache.at_hand(&devices[0], &saxpy).is_ok());
+    }
+    // Where two caches ask with one spec, the place is of the one that went the long way last.
+    let devices = first.devices().unwrap();
+    assert!(first.at_hand(&devices[0], &saxpy).is_err());
+    drop(hit(&first, &devices[0]));
+    assert!(first.at_hand(&devices[0], &saxpy).is_ok());
+    assert_eq!(fake.builds(), 18);
 }
 
 #[test]

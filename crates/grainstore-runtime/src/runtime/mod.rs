@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grainstore::{DeviceId, Drain, Hooks, KernelKey};
+use grainstore::{DeviceId, Drain, Hooks, KernelKey, Missed};
 
 pub use builder::RuntimeBuilder;
 pub use drains::Drains;
@@ -114,18 +114,27 @@ impl Runtime {
     /// handle of an earlier life, [`RuntimeError::Busy`] where every place is taken.
     #[inline]
     pub fn kernel(&self, device: &Device, spec: &KernelSpec) -> Result<Kernel, RuntimeError> {
-        match self.cache_of(device).and_then(|cache| cache.resident(device, spec)) {
-            Some(kernel) => Ok(Kernel::new(kernel)),
-            None => self.look_up(device, spec).map_err(|error| *error),
+        let found = match self.cache_of(device) {
+            Some(cache) => cache.resident(device, spec),
+            None => Err(None),
+        };
+        match found {
+            Ok(kernel) => Ok(Kernel::new(kernel)),
+            Err(missed) => self.look_up(missed, device, spec),
         }
     }
 
-    /// The long way. The error is boxed, so that a hit's result does not have to go through memory
-    /// because a miss's would.
+    /// The long way. It is the last thing that its caller does, and does all that is left to do, so
+    /// that a hit keeps nothing for it.
     #[cold]
     #[inline(never)]
-    fn look_up(&self, device: &Device, spec: &KernelSpec) -> Result<Kernel, Box<RuntimeError>> {
-        Ok(Kernel::new(self.backend_of(device)?.look_up(device, spec, &mut None)?))
+    fn look_up(
+        &self,
+        missed: Option<Missed>,
+        device: &Device,
+        spec: &KernelSpec,
+    ) -> Result<Kernel, RuntimeError> {
+        Ok(Kernel::new(self.backend_of(device)?.look_up(missed, device, spec)?))
     }
 
     /// The same, with where it came from and how long that took.

@@ -46,7 +46,7 @@ impl Runtime {
             if let Some(make) = make.take() {
                 cache.check_live(device)?;
                 match self.inner.ids.known(device, &id) {
-                    Some(spec) => match cache.at_hand(device, &spec) {
+                    Some(spec) => match cache.in_memory(device, &spec) {
                         Some(kernel) => return Poll::Ready(Ok(Kernel::new(kernel))),
                         None => asked = Some(cache.fetch(device, &spec)),
                     },
