@@ -1,6 +1,6 @@
 //! Launches that go on for minutes while everything under them is torn down, over and over.
 //!
-//! In rounds of some seconds, each with a backend of its own: four threads launch kernels and plans
+//! In rounds of some seconds, each with a backend of its own: eight threads launch kernels and plans
 //! and check every number, two do the work that plans left for later, and two tear down: they clear,
 //! remove, evict, destroy devices that come back, reset handles. Kernels and plans are deferred by
 //! pins that are held on purpose and by work that is not done. A round ends in a shutdown under full
@@ -38,7 +38,7 @@ const SECONDS: &str = "GRAINSTORE_SOAK_SECONDS";
 const SEED: &str = "GRAINSTORE_SOAK_SEED";
 
 const ROUND: Duration = Duration::from_secs(5);
-const LAUNCHERS: u64 = 4;
+const LAUNCHERS: u64 = 8;
 const WORKERS: u64 = 2;
 const DISTURBERS: u64 = 2;
 /// Work that waits; more of it is done by whoever brings it.
