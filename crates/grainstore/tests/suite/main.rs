@@ -28,4 +28,5 @@ mod release;
 mod room;
 mod slots;
 mod tasks;
+mod wakers;
 mod weight;

@@ -119,11 +119,16 @@ impl DrainState {
 
     /// Whether something changed since `seen`; if not, the next change wakes this waker.
     pub(crate) fn changed_since(&self, seen: u64, waker: &Waker) -> bool {
+        // The user's code, as is its drop: under no lock.
+        let waker = waker.clone();
         let mut progress = self.progress.lock();
-        if progress.changes == seen && !progress.wakers.iter().any(|known| known.will_wake(waker)) {
-            progress.wakers.push(waker.clone());
+        if progress.changes != seen {
+            return true;
         }
-        progress.changes != seen
+        if !progress.wakers.iter().any(|known| known.will_wake(&waker)) {
+            progress.wakers.push(waker);
+        }
+        false
     }
 
     /// All errors so far. They count as shown.

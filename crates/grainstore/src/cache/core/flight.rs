@@ -2,7 +2,8 @@
 //!
 //! The ledger's lock orders a flight with the entry it builds for: joining, dooming, abdicating and
 //! ending take that lock first, and then the flight's own, which alone is enough to wait and to read
-//! the outcome. A flight that nobody but its leader has seen ends without its own lock. Wakers are handed to the caller, to be woken under no lock.
+//! the outcome. A flight that nobody but its leader has seen ends without its own lock. Wakers are
+//! handed to the caller, to be woken under no lock; they are cloned and dropped under none, either.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -164,12 +165,14 @@ impl Flight {
 
     /// The same for a task.
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Woken> {
+        // Before the lock, and if it is not needed it is dropped after it.
+        let waker = context.waker().clone();
         let mut progress = self.progress.lock();
         if let Some(woken) = progress.wake_up() {
             return Poll::Ready(woken);
         }
-        if !progress.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-            progress.wakers.push(context.waker().clone());
+        if !progress.wakers.iter().any(|known| known.will_wake(&waker)) {
+            progress.wakers.push(waker);
         }
         Poll::Pending
     }

@@ -108,12 +108,16 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             }
             let again = Instant::now().checked_add(pause.next());
             let changed = |waker: &Waker| {
+                // The user's code, as is its drop: under no lock.
+                let waker = waker.clone();
                 let mut ledger = self.ledger();
-                let known = ledger.room_wakers.iter().any(|known| known.will_wake(waker));
-                if ledger.openings == seen && !known {
-                    ledger.room_wakers.push(waker.clone());
+                if ledger.openings != seen {
+                    return true;
                 }
-                ledger.openings != seen
+                if !ledger.room_wakers.iter().any(|known| known.will_wake(&waker)) {
+                    ledger.room_wakers.push(waker);
+                }
+                false
             };
             Until::new(again, changed).await;
         }
