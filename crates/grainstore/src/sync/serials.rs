@@ -1,4 +1,5 @@
-//! Numbers that are given once in the process. They order nothing, so no model looks at them.
+//! Numbers that are given once in the process: in a model, once in an execution, so that each execution
+//! goes like the one before. They order nothing, so that no model looks at them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Serials(AtomicU64);
 
 impl Serials {
+    pub(crate) const BLOCK: u64 = 256;
+
     /// The first number is 1.
     pub(crate) const fn new() -> Self {
         Self(AtomicU64::new(1))
@@ -16,9 +19,13 @@ impl Serials {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// So many numbers in a row.
-    pub(crate) fn block(&self, count: u64) -> Range<u64> {
-        let first = self.0.fetch_add(count, Ordering::Relaxed);
-        first..first + count
+    /// The same, out of a block of the caller's own, which is filled where it is used up: callers who
+    /// take many seldom meet here.
+    pub(crate) fn next_of(&self, block: &mut Range<u64>) -> u64 {
+        block.next().unwrap_or_else(|| {
+            let first = self.0.fetch_add(Self::BLOCK, Ordering::Relaxed);
+            *block = first + 1..first + Self::BLOCK;
+            first
+        })
     }
 }

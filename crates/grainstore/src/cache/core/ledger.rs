@@ -14,8 +14,13 @@ use super::readers::Reader;
 use super::waits::{Node, Nodes};
 use crate::cache::statistics::Statistics;
 use crate::hashing::{HashMap, HashSet};
-use crate::sync::{Arc, Serials};
+use crate::sync::{Arc, Serials, process_wide};
 use crate::{DeviceId, Error};
+
+process_wide! {
+    /// No two builds of the process have the same number.
+    static BUILDS: Serials = Serials::new();
+}
 
 /// What the ledger knows of an entry.
 #[derive(Default)]
@@ -139,19 +144,7 @@ impl Ledger {
             self.records.push(Record::default());
             (self.records.len() - 1) as u32
         });
-        (index, self.next_serial())
-    }
-
-    /// A number that no other build of the process has.
-    fn next_serial(&mut self) -> u64 {
-        static SERIALS: Serials = Serials::new();
-        loop {
-            if let Some(serial) = self.serials.next() {
-                return serial;
-            }
-            // In blocks, so that caches have nothing to do with each other on their misses.
-            self.serials = SERIALS.block(1 << 16);
-        }
+        (index, BUILDS.next_of(&mut self.serials))
     }
 
     /// Back to the free list.

@@ -44,7 +44,11 @@ use super::devices::{DeviceSet, hash_with};
 use super::pinned::Pinned;
 use super::statistics::Statistics;
 use crate::hashing::State;
-use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering, Serials, Weak};
+use crate::sync::{Arc, AtomicU64, Condvar, Mutex, Ordering, Serials, Weak, process_wide};
+
+process_wide! {
+    static IDS: Serials = Serials::new();
+}
 
 /// What a cache's key must be: hashed, compared and cloned by the cache, and dropped anywhere.
 pub(crate) trait Key: Hash + Eq + Clone + Send + Sync + 'static {}
@@ -74,7 +78,6 @@ pub(crate) struct Core<K, V> {
 
 impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
     pub(crate) fn new(config: Config<K, V>) -> Arc<Self> {
-        static IDS: Serials = Serials::new();
         readers::prepare();
         Arc::new_cyclic(|me: &Weak<Self>| Self {
             id: IDS.next(),

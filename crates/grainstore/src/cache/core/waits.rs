@@ -15,20 +15,17 @@ use crate::sync::{Mutex, Serials, per_thread, process_wide};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Node(u64);
 
-/// New nodes, for one cache. They come from the process in blocks, so that caches seldom meet there.
+process_wide! {
+    static NODES: Serials = Serials::new();
+}
+
+/// New nodes, for one cache.
 #[derive(Default)]
 pub(crate) struct Nodes(Range<u64>);
 
 impl Nodes {
-    const BLOCK: u64 = 256;
-
     pub(crate) fn next(&mut self) -> Node {
-        static BLOCKS: Serials = Serials::new();
-        Node(self.0.next().unwrap_or_else(|| {
-            let first = BLOCKS.next() * Self::BLOCK;
-            self.0 = first + 1..first + Self::BLOCK;
-            first
-        }))
+        Node(NODES.next_of(&mut self.0))
     }
 }
 
@@ -198,7 +195,7 @@ mod tests {
     fn no_node_is_given_twice() {
         let mut all = std::collections::HashSet::new();
         let mut caches = [Nodes::default(), Nodes::default(), Nodes::default()];
-        for _ in 0..3 * Nodes::BLOCK {
+        for _ in 0..3 * Serials::BLOCK {
             for nodes in &mut caches {
                 assert!(all.insert(nodes.next()));
             }
