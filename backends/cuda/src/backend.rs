@@ -258,6 +258,10 @@ impl Backend for CudaBackend {
         }
     }
 
+    fn compiles_ahead(&self) -> bool {
+        true
+    }
+
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         let architecture = Architecture::of(target)?;
         let compiled = self.compile(&architecture, spec, None)?;

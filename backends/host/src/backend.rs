@@ -215,6 +215,10 @@ impl Backend for HostBackend {
         device::check(device)
     }
 
+    fn compiles_ahead(&self) -> bool {
+        true
+    }
+
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         check_target(target)?;
         self.compile(spec).map(|(bytes, _)| artifact(bytes))

@@ -26,7 +26,11 @@ trait Built {
 
 impl<B: Launch> Built for Arc<B> {
     fn known(&self) -> KnownBackend {
-        KnownBackend { name: self.name().to_owned(), languages: self.languages().to_owned() }
+        KnownBackend {
+            name: self.name().to_owned(),
+            languages: self.languages().to_owned(),
+            compiles_ahead: self.compiles_ahead(),
+        }
     }
 
     fn join(&self, runtime: RuntimeBuilder) -> RuntimeBuilder {

@@ -154,6 +154,10 @@ impl Backend for Stack {
         Ok(())
     }
 
+    fn compiles_ahead(&self) -> bool {
+        true
+    }
+
     fn compile_for(&self, _: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         Ok(Artifact::new("program", compile(spec)?).sealed(TARGET))
     }

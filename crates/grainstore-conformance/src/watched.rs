@@ -153,6 +153,10 @@ impl<B: Backend> Backend for Watched<B> {
         self.enter().forget_device(device)
     }
 
+    fn compiles_ahead(&self) -> bool {
+        self.enter().compiles_ahead()
+    }
+
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         self.enter().compile_for(target, spec)
     }

@@ -103,14 +103,23 @@ pub trait Backend: Send + Sync + 'static {
         self.destroy_device(device)
     }
 
+    /// Whether [`compile_for`](Self::compile_for) compiles. For which targets it does,
+    /// [`toolchain`](Self::toolchain) tells. Loads nothing and asks no driver.
+    ///
+    /// The default is no: who writes `compile_for` says yes here.
+    fn compiles_ahead(&self) -> bool {
+        false
+    }
+
     /// Compiles for a target that need not be here, with no device at all.
     ///
     /// # Errors
-    /// [`BackendError::Unsupported`] where the compiler can't; otherwise as [`build`](Self::build).
+    /// [`BackendError::Unsupported`] where the compiler can't, which is for every target where
+    /// [`compiles_ahead`](Self::compiles_ahead) says no; otherwise as [`build`](Self::build).
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         let _ = (target, spec);
         Err(BackendError::unsupported(
-            format!("{} cannot compile without a device", self.name()),
+            format!("{} compiles only on a device that is here", self.name()),
             "run on a machine that has the device",
         ))
     }

@@ -116,6 +116,10 @@ impl<B: Backend> Backend for Erased<B> {
         self.0.forget_device(device)
     }
 
+    fn compiles_ahead(&self) -> bool {
+        self.0.compiles_ahead()
+    }
+
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         self.0.compile_for(target, spec)
     }
@@ -180,6 +184,10 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn forget_device(&self, device: &DeviceId) -> Result<(), BackendError> {
         (**self).forget_device(device)
+    }
+
+    fn compiles_ahead(&self) -> bool {
+        (**self).compiles_ahead()
     }
 
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {

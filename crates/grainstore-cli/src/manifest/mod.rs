@@ -24,13 +24,15 @@ pub(crate) use diagnostic::ManifestError;
 pub(crate) use find::{FILE_NAME, Found, find};
 pub(crate) use matrix::Variant;
 
-/// What a manifest may ask of: a backend's name, and the languages it takes, preferred one first.
+/// A backend that manifests and command lines may name.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownBackend {
     /// The name used in manifests and on the command line.
     pub(crate) name: String,
-    /// The languages it takes.
+    /// The languages it takes, the preferred one first.
     pub(crate) languages: Vec<Language>,
+    /// It compiles for targets that need not be here.
+    pub(crate) compiles_ahead: bool,
 }
 
 /// A manifest that has been checked: every file that its kernels name was read, and every name that

@@ -24,10 +24,12 @@ fn folder() -> TempDir {
 }
 
 fn known() -> Vec<KnownBackend> {
-    vec![
-        KnownBackend { name: "host".into(), languages: vec![Language::C] },
-        KnownBackend { name: "opencl".into(), languages: vec![Language::OpenClC] },
-    ]
+    let known = |name: &str, language| KnownBackend {
+        name: name.into(),
+        languages: vec![language],
+        compiles_ahead: false,
+    };
+    vec![known("host", Language::C), known("opencl", Language::OpenClC)]
 }
 
 fn read(text: &str) -> Result<Manifest, String> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use grainstore::KernelKey;
 use grainstore_runtime::{Origin, Runtime, RuntimeError};
 
-use super::ask::bare;
+use super::places::bare;
 use super::plan::{Job, Place};
 use super::report::{Outcome, Row};
 use crate::output::millis;

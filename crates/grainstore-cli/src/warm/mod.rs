@@ -1,14 +1,14 @@
 //! `grainstore warm`: every kernel of a manifest, compiled into the store.
 //!
-//! The backends say what is here ([`ask`]), manifest and devices become a plan ([`plan`]), several
+//! The backends say what is here ([`places`]), manifest and places become a plan ([`plan`]), several
 //! threads work it off ([`work`], [`make`]), and what came of it is told ([`tell`], [`report`]).
 
-mod ask;
+mod keys;
 mod make;
+mod places;
 mod plan;
 mod report;
 mod tell;
-mod wanted;
 mod work;
 
 use std::env;
@@ -26,12 +26,11 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::manifest::{self, Found, KnownBackend, Manifest, ManifestError};
 use crate::output::{self, Progress, human};
-use ask::{ask, ask_for};
+pub(crate) use keys::{Wanted, wanted};
 use make::make;
 use plan::{Asked, Plan};
 use report::{Outcome, Report, Row};
 use tell::{Warnings, tell, tell_skipped};
-pub(crate) use wanted::{Wanted, wanted};
 
 /// Does it and tells it.
 pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
@@ -52,12 +51,13 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     let threads = arguments.jobs.map_or_else(cores, NonZeroUsize::get);
     let warnings = Warnings::default();
     let runtime = runtime(&backends, &store, threads, &warnings)?;
-    let all = arguments.backends.is_empty() && arguments.targets.is_empty();
     let asked = if arguments.targets.is_empty() {
-        ask(&runtime, &manifest, chosen)
+        places::devices(&runtime, &manifest, chosen)
     } else {
-        ask_for(&runtime, &manifest, chosen, &arguments.targets).map_err(Failure::environment)?
+        places::targets(&runtime, &manifest, chosen, arguments)?
     };
+    // Which backends a target leaves out, the user has said; unless there was none to leave out.
+    let all = arguments.backends.is_empty() && (arguments.targets.is_empty() || asked.is_empty());
     let plan = Plan::new(&manifest, &asked, all).map_err(Failure::usage)?;
     tell_skipped(&plan.skipped);
     if plan.jobs.is_empty() {

@@ -36,6 +36,56 @@ fn a_target_that_nobody_knows_is_told_with_what_each_backend_says() {
     place.run(&["warm", "--target", &known, "--target", "nothing"]).expect(3).says("`nothing`");
 }
 
+/// A kernel for both, of which OpenCL's drivers compile only for their own devices.
+const BOTH: &str = "[[kernel]]\nname = \"saxpy\"\nsources = [\"saxpy.c\", \"saxpy.cl\"]\n";
+
+#[test]
+fn who_compiles_only_on_a_device_takes_no_part() {
+    let place = Place::with_manifest(BOTH);
+    place.write("saxpy.cl", "kernel void saxpy(global float *y) { y[0] += 1; }");
+    let native = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let json = place.run(&["warm", "--target", &native, "--json"]).expect(0).json();
+    assert_eq!((figure(&json, "compiled"), figure(&json, "failed")), (1, 0), "{json}");
+
+    // Named, it is the one error there is, and tells the way out.
+    let named = ["warm", "--backend", "host", "--backend", "opencl", "--target", &native];
+    let ran = place.run(&named).expect(2);
+    ran.says("opencl: compiles only on a device that is here").says("`warm --backend opencl`");
+    assert_eq!(ran.err.matches("error").count(), 1, "{}", ran.err);
+
+    // So it is where no kernel is for another.
+    place.write("grainstore.toml", "[[kernel]]\nname = \"saxpy\"\nsource = \"saxpy.cl\"\n");
+    place.run(&["warm", "--target", "sm_90"]).expect(2).says("opencl: compiles only on a device");
+}
+
+#[test]
+fn the_target_of_a_device_that_must_be_here_is_told_as_such() {
+    let place = Place::with_manifest(BOTH);
+    place.write("saxpy.cl", "kernel void saxpy(global float *y) { y[0] += 1; }");
+    if !place.has("opencl") {
+        return;
+    }
+    place.run(&["warm", "--backend", "opencl"]).expect(0);
+    let stored = place.run(&["ls", "--json"]).expect(0).json();
+    let target = stored["artifacts"][0]["target"].as_str().unwrap();
+    for text in [target, "OpenCL:0"] {
+        let ran = place.run(&["warm", "--target", text]).expect(2);
+        ran.says("opencl: compiles only on a device that is here");
+    }
+}
+
+#[test]
+fn kernels_that_no_backend_takes_are_told_with_a_target_too() {
+    let place = Place::with_manifest("[[kernel]]\nname = \"saxpy\"\nsource = \"saxpy.cl\"\n");
+    place.write("saxpy.cl", "kernel void saxpy(global float *y) { y[0] += 1; }");
+    let ran = place.run(&["warm", "--backend", "host", "--target", "sm_90"]).expect(2);
+    ran.says("is for host");
+    place.write("grainstore.toml", "[[kernel]]\nname = \"k\"\nsource = \"k.metal\"\n");
+    place.write("k.metal", "kernel void k() {}");
+    let ran = place.run(&["warm", "--target", "sm_90"]).expect(3);
+    ran.says("no backend of this program takes");
+}
+
 /// Needs no driver and no device.
 #[cfg(feature = "cuda")]
 #[test]

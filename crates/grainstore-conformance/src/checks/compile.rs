@@ -1,6 +1,6 @@
 //! What the compiler refuses, and what it makes for machines that are not here.
 
-use grainstore_runtime::{Backend, BackendError, KernelSpec};
+use grainstore_runtime::{Backend, BackendError, KernelSpec, Target};
 
 use crate::Subject;
 use crate::stage::{Stage, absent};
@@ -102,14 +102,18 @@ pub(super) fn without_device<S: Subject>(subject: &S) -> Check {
         return Err(Trouble::Absent("there is no device, and the subject names no target".into()));
     }
     let spec = subject.kernel(6);
+    if !backend.compiles_ahead() {
+        return refused(&backend, &targets, &spec);
+    }
     let mut made = None;
     for target in &targets {
         let toolchain = backend.toolchain(target).map_err(absent)?;
         ensure!(!toolchain.as_str().trim().is_empty(), "no toolchain for `{}`", target.as_str());
         let artifact = match backend.compile_for(target, &spec) {
             Ok(artifact) => artifact,
-            Err(unsupported @ BackendError::Unsupported { .. }) => {
-                return Err(Trouble::Cannot(unsupported.to_string()));
+            Err(error @ BackendError::Unsupported { .. }) => {
+                let message = format!("it says that it compiles ahead, and refuses: {error}");
+                return Err(Trouble::Failed(message).at(target.as_str()));
             }
             Err(error) => return Err(absent(error).at(target.as_str())),
         };
@@ -137,4 +141,20 @@ pub(super) fn without_device<S: Subject>(subject: &S) -> Check {
         "what was compiled without a device could not be loaded, and was built again"
     );
     stage.finish()
+}
+
+/// Who compiles nothing ahead refuses every target, and that is all there is to check.
+fn refused<B: Backend>(backend: &B, targets: &[Target], spec: &KernelSpec) -> Check {
+    let mut why = String::new();
+    for target in targets {
+        match backend.compile_for(target, spec) {
+            Err(error @ BackendError::Unsupported { .. }) => why = error.to_string(),
+            Err(error) => return Err(absent(error).at(target.as_str())),
+            Ok(_) => {
+                let message = "it says that it does not compile ahead, and does";
+                return Err(Trouble::failed(message).at(target.as_str()));
+            }
+        }
+    }
+    Err(Trouble::Cannot(why))
 }

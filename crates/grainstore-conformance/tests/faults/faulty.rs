@@ -56,6 +56,9 @@ faults! {
     LogWithPath,
     AcceptsWrong,
     CompilesNothing,
+    /// It compiles without a device, and says that it does not.
+    CompilesUnsaid,
+    RefusesWhatItSays,
     AnyDevice,
     /// Two builds at once spoil each other.
     OneBuildAtATime,
@@ -374,8 +377,15 @@ impl Backend for FaultyBackend {
         self.inner.destroy_device(device)
     }
 
+    fn compiles_ahead(&self) -> bool {
+        !self.is(Fault::CompilesUnsaid)
+    }
+
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         self.check_there()?;
+        if self.is(Fault::RefusesWhatItSays) {
+            return Err(BackendError::unsupported("this compiler is bound to its device", "no"));
+        }
         let artifact = self.inner.compile_for(target, spec)?;
         let nothing = self.is(Fault::CompilesNothing);
         Ok(if nothing { Artifact::new("program", Vec::new()) } else { artifact })

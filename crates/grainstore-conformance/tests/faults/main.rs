@@ -67,7 +67,9 @@ fn expected(fault: Fault) -> Vec<&'static str> {
         Fault::ForgetsEntry => vec!["missing_entry_point"],
         Fault::NoLog | Fault::LogWithPath => vec!["wrong_source"],
         Fault::AcceptsWrong => vec!["wrong_source", "no_handle_left"],
-        Fault::CompilesNothing => vec!["compile_without_device"],
+        Fault::CompilesNothing | Fault::CompilesUnsaid | Fault::RefusesWhatItSays => {
+            vec!["compile_without_device"]
+        }
         Fault::AnyDevice => vec!["unknown_device"],
         Fault::OneBuildAtATime => vec!["many_kernels_in_parallel"],
         Fault::UnloadsEquals => {

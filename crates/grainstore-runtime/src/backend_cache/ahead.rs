@@ -16,6 +16,13 @@ use crate::{
 };
 
 impl<B: Backend> BackendCache<B> {
+    /// Whether this backend compiles with no device. For which targets it does,
+    /// [`toolchain_for`](Self::toolchain_for) tells.
+    #[must_use]
+    pub fn compiles_ahead(&self) -> bool {
+        self.inner.door.backend.compiles_ahead()
+    }
+
     /// This kernel's artifact for a target that need not be here: from a store, or compiled and put
     /// into every store. Nothing is loaded, and nothing is kept in memory. A machine of that target
     /// with the same toolchain finds it under the same key.

@@ -1,13 +1,15 @@
 //! Compiling for a target that is not here: from a store, or compiled and put into all of them.
 
+use std::sync::Arc;
+
 use grainstore::{DeviceId, Family};
 use grainstore_runtime::{
     Artifact, Backend, BackendCache, BackendError, DeviceInfo, KernelSpec, Language, Origin,
-    Settings, Store, Target, Toolchain,
+    Runtime, Settings, Store, Target, Toolchain,
 };
 
-use crate::fake::spec;
 use crate::fake::store::{FakeStore, Mode};
+use crate::fake::{Fake, spec};
 
 /// A compiler with no device. A target of its own it does not know, and `panic` it does not survive.
 struct Compiler;
@@ -58,6 +60,10 @@ impl Backend for Compiler {
         Ok(())
     }
 
+    fn compiles_ahead(&self) -> bool {
+        true
+    }
+
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         assert_ne!(target.as_str(), "panic", "the compiler is beside itself");
         Ok(Artifact::new("code", format!("{} for {}", spec.name(), target.as_str()).into_bytes()))
@@ -91,6 +97,23 @@ fn r1_a_target_that_is_not_here_is_compiled_for_once_and_kept_everywhere() {
     // Each target has its own.
     let (artifact, _) = cache(&[&near]).compile_for(&Target::new("sm_80"), &saxpy).unwrap();
     assert_eq!(artifact.binary(), b"saxpy for sm_80");
+}
+
+#[test]
+fn r1_who_compiles_ahead_says_so_and_who_does_not_refuses() {
+    let fake = Fake::new();
+    let runtime =
+        Runtime::builder().backend(Arc::new(Compiler)).backend(fake.clone()).build().unwrap();
+    let ahead = runtime.find_backend("compiler").unwrap();
+    assert!(ahead.compiles_ahead());
+    ahead.compile_for(&Target::new("sm_90"), &spec("saxpy")).unwrap();
+
+    let bound = runtime.find_backend(fake.name()).unwrap();
+    assert!(!bound.compiles_ahead());
+    let target = fake.target(&fake.id(0)).unwrap();
+    let error = bound.compile_for(&target, &spec("saxpy")).unwrap_err();
+    assert!(matches!(error.backend_error(), Some(BackendError::Unsupported { .. })), "{error}");
+    assert!(error.to_string().contains("only on a device that is here"), "{error}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use grainstore::KernelKey;
 
-use super::ask::{ask, bare};
 use super::make::key;
+use super::places::{bare, devices};
 use super::plan::Plan;
 use super::{read, tell_skipped};
 use crate::backends::Backends;
@@ -31,7 +31,7 @@ pub(crate) fn wanted(manifest: Option<&Path>, kernel: &str) -> Result<Vec<Wanted
         return Ok(Vec::new());
     }
     let runtime = backends.runtime().build().map_err(Failure::environment)?;
-    let asked = ask(&runtime, &manifest, known.iter().collect());
+    let asked = devices(&runtime, &manifest, known.iter().collect());
     let plan = Plan::new(&manifest, &asked, true).map_err(Failure::usage)?;
     tell_skipped(&plan.skipped);
     let mut wanted = Vec::new();
