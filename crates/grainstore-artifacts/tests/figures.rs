@@ -32,6 +32,35 @@ fn figures_are_added_up_over_everybody_who_had_the_store_open() {
 }
 
 #[test]
+fn what_came_from_a_bundle_is_counted_as_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = ArtifactStore::open(folder.path().join("first")).unwrap();
+    for number in 0..3 {
+        first.put(&key(number), &group()).unwrap();
+    }
+    let bundle = folder.path().join("bundle");
+    first.pack(&bundle, |_| true).unwrap();
+
+    let path = folder.path().join("second");
+    let second = ArtifactStore::open(&path).unwrap();
+    second.put(&key(0), &group()).unwrap();
+    second.put(&key(1), &group()).unwrap();
+    // One that is there and one that replaces what is broken, beside one that is new.
+    fs::write(second.file(&key(1)), "broken").unwrap();
+    second.unpack(&bundle).unwrap();
+    drop(second);
+    let overall = ArtifactStore::open(&path).unwrap().overall_statistics();
+    assert_eq!((overall.writes, overall.imported), (2, 2));
+    assert_eq!(overall.compile_time, Duration::from_millis(60));
+    assert_eq!(overall.rejected, []);
+
+    // Its place is behind those that older stores have, as the format says.
+    let file = fs::read(path.join("v1/figures")).unwrap();
+    let numbers: Vec<_> = file.chunks_exact(8).map(|number| number[0]).collect();
+    assert_eq!((numbers[4], numbers[23], numbers.len()), (2, 2, 24));
+}
+
+#[test]
 fn asking_twice_counts_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = ArtifactStore::open(folder.path()).unwrap();

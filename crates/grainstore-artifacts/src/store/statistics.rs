@@ -9,10 +9,10 @@ use crate::lock::{self, Place, Waited};
 
 const REASONS: usize = Rejection::NAMES.len();
 const FIGURES: usize = 12;
-const ALL: usize = FIGURES + REASONS;
+const ALL: usize = FIGURES + REASONS + 1;
 
 /// The file with the figures of all processes: a `u64` for each, little-endian, in the order of
-/// [`Figure`] and then of the reasons for rejection. New ones are added at its end.
+/// [`Figure`], with the reasons for rejection before the later ones. New ones are added at its end.
 const NAME: &str = "figures";
 /// How often a look-up carries the figures there. Puts and the store's end do so as well.
 const CARRY_EVERY: Duration = Duration::from_secs(1);
@@ -36,7 +36,9 @@ pub struct Statistics {
     pub rejected: Vec<(&'static str, u64)>,
     /// Groups written.
     pub writes: u64,
-    /// Groups that could not be written.
+    /// Artifacts that came from bundles, as they were. They are not among the writes.
+    pub imported: u64,
+    /// Groups and artifacts that could not be written.
     pub write_failures: u64,
     /// Artifacts removed because somebody asked for it.
     pub removed: u64,
@@ -54,6 +56,7 @@ pub struct Statistics {
 
 /// What is counted. The order is that of the file.
 #[derive(Clone, Copy, Debug)]
+#[repr(usize)]
 pub(crate) enum Figure {
     Hits,
     Misses,
@@ -69,6 +72,8 @@ pub(crate) enum Figure {
     CompileTime,
     /// Files whose loading ended a process, found when the store was opened.
     Crashes,
+    // Behind the reasons for rejection.
+    Imported = FIGURES + REASONS,
 }
 
 /// The live counters. Each is a fact of its own, so no order among them is promised.
@@ -187,6 +192,7 @@ fn statistics(numbers: &[u64; ALL]) -> Statistics {
         read_failures: of(Figure::ReadFailures),
         rejected: rejected.filter(|(_, count)| *count > 0).collect(),
         writes: of(Figure::Writes),
+        imported: of(Figure::Imported),
         write_failures: of(Figure::WriteFailures),
         removed: of(Figure::Removed),
         pruned: of(Figure::Pruned),

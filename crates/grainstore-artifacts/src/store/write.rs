@@ -98,16 +98,21 @@ impl ArtifactStore {
 
     fn put_how(&self, key: &impl EntryKey, group: &Group, how: How) -> Result<(), Error> {
         let written = self.write(key, group, how);
+        self.count(&written, Figure::Writes);
+        if written.is_ok() {
+            self.shared.counters.add_time(Figure::CompileTime, group.compile_time());
+        }
+        written
+    }
+
+    fn count(&self, written: &Result<(), Error>, success: Figure) {
         let counters = &self.shared.counters;
-        match &written {
-            Ok(()) => {
-                counters.count(Figure::Writes);
-                counters.add_time(Figure::CompileTime, group.compile_time());
-            }
+        match written {
+            Ok(()) => counters.count(success),
+            // Somebody else has written it.
             Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(_) => counters.count(Figure::WriteFailures),
         }
-        written
     }
 
     fn write(&self, key: &impl EntryKey, group: &Group, how: How) -> Result<(), Error> {
@@ -121,9 +126,9 @@ impl ArtifactStore {
         if there.is_some_and(|there| format::parse(&there, Some(fingerprint)).is_ok()) {
             return Ok(false);
         }
-        self.write_file(fingerprint, file, How::Anyway)?;
-        self.shared.counters.count(Figure::Writes);
-        Ok(true)
+        let written = self.write_file(fingerprint, file, How::Anyway);
+        self.count(&written, Figure::Imported);
+        written.map(|()| true)
     }
 
     fn write_file(&self, fingerprint: &Fingerprint, file: &[u8], how: How) -> Result<(), Error> {

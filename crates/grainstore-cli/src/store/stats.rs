@@ -24,6 +24,7 @@ struct Report {
     misses: u64,
     waited: u64,
     writes: u64,
+    imported: u64,
     rejected: BTreeMap<&'static str, u64>,
     read_failures: u64,
     write_failures: u64,
@@ -78,6 +79,7 @@ impl Report {
         self.misses = figures.misses;
         self.waited = figures.waited;
         self.writes = figures.writes;
+        self.imported = figures.imported;
         self.rejected = figures.rejected.iter().copied().collect();
         self.read_failures = figures.read_failures;
         self.write_failures = figures.write_failures;
@@ -111,8 +113,12 @@ impl fmt::Display for Report {
             writeln!(f, "look-ups       none yet")?;
         }
         writeln!(f, "saved          {} of compiling", human(self.figures.saved))?;
-        writeln!(f, "compiled       {}, in {}", self.writes, human(self.figures.compile_time))?;
+        if self.writes > 0 {
+            let took = human(self.figures.compile_time);
+            writeln!(f, "written        {}, which took {took} to compile", self.writes)?;
+        }
         let rest = [
+            ("imported", self.imported, "artifacts from bundles"),
             ("waited", self.waited, "look-ups that waited for another process"),
             ("pruned", self.pruned, "files removed to keep the store within its limit"),
             ("removed", self.removed, "artifacts removed on demand"),

@@ -138,6 +138,10 @@ fn a_bundle_goes_from_one_store_to_another() {
         place.run(&["unpack", "kernels.tar", "--store", "other", "--json"]).expect(0).json();
     assert_eq!((&unpacked["added"], &unpacked["present"]), (&3.into(), &0.into()));
     place.run(&["verify", "--store", "other"]).expect(0).says("3 artifacts");
+    let stats = place.run(&["stats", "--store", "other", "--json"]).expect(0).json();
+    assert_eq!((&stats["writes"], &stats["imported"]), (&0.into(), &3.into()));
+    let text = place.run(&["stats", "--store", "other"]).expect(0).out;
+    assert!(text.contains("imported       3") && !text.contains("compile"), "{text}");
     // Nothing is left to compile.
     let warm = ["warm", "--json", "--backend", "host", "--store", "other"];
     assert_eq!(place.run(&warm).expect(0).json()["compiled"], 0);
