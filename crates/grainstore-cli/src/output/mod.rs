@@ -55,6 +55,12 @@ pub(crate) fn error(line: impl Display) {
     note(format!("{RED}error{RED:#}: {line}"));
 }
 
+/// How many there are, and of what: in the singular for one.
+pub(crate) fn counted(number: impl TryInto<u64>, one: &str, many: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// A duration with the three digits that matter to a reader.
 pub(crate) fn human(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
@@ -75,6 +81,12 @@ pub(crate) fn millis(duration: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular_and_none_is_not() {
+        let shown = [0, 1, 2].map(|number: usize| counted(number, "file is", "files are"));
+        assert_eq!(shown, ["0 files are", "1 file is", "2 files are"]);
+    }
 
     #[test]
     fn durations_read_well() {

@@ -9,7 +9,7 @@ use super::args::Ls;
 use super::describe::{Described, short};
 use super::open_to_look;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Align, Table};
+use crate::output::{self, Align, Table, counted};
 
 /// The documented form of `ls --json`.
 #[derive(Debug, Default, Serialize)]
@@ -45,11 +45,12 @@ pub(crate) fn run(arguments: &Ls) -> Result<Exit, Failure> {
         output::print(table(&listing.artifacts))?;
     }
     let total: u64 = listing.artifacts.iter().map(|artifact| artifact.disk_bytes).sum();
-    output::note(format!("{} artifacts, {} on disk", listing.artifacts.len(), Size(total)));
+    let artifacts = counted(listing.artifacts.len(), "artifact", "artifacts");
+    output::note(format!("{artifacts}, {} on disk", Size(total)));
     if listing.broken > 0 {
         output::warn(format!(
-            "{} files are not whole, and will be made anew: `grainstore verify` says which",
-            listing.broken
+            "{} not whole, and will be made anew: `grainstore verify` says which",
+            counted(listing.broken, "file is", "files are")
         ));
     }
     Ok(Exit::Ok)

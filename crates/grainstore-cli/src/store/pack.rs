@@ -6,7 +6,7 @@ use super::amount::Size;
 use super::args::{Pack, Unpack};
 use super::{open_to_change, open_to_look};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::output::{self, counted};
 
 /// The documented form of `pack --json`.
 #[derive(Debug, Serialize)]
@@ -53,8 +53,8 @@ pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
         output::print_json(&report)?;
     }
     output::note(format!(
-        "packed {} artifacts, {}, into {}",
-        report.artifacts,
+        "packed {}, {}, into {}",
+        counted(report.artifacts, "artifact", "artifacts"),
         Size(report.bytes),
         report.path
     ));
@@ -83,7 +83,8 @@ pub(crate) fn unpack(arguments: &Unpack) -> Result<Exit, Failure> {
     if arguments.json {
         output::print_json(&report)?;
     }
-    output::note(format!("added {}, {} were there", report.added, report.present));
+    let present = counted(report.present, "was there", "were there");
+    output::note(format!("added {}, {present}", report.added));
     for rejected in &report.rejected {
         output::error(format!("{} was left out: {}", rejected.fingerprint, rejected.why));
     }

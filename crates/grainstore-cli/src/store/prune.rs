@@ -7,7 +7,7 @@ use super::args::{Clear, Prune};
 use super::confirm::confirm;
 use super::{open_to_change, open_to_look};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::output::{self, counted};
 
 /// The documented form of `prune --json`.
 #[derive(Debug, Default, Serialize)]
@@ -29,7 +29,7 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
     let mut report = PruneReport::default();
     if open_to_look(&arguments.store)?.is_some() {
         let what = format!(
-            "this deletes what was not used for longest, until {} are left",
+            "this deletes what was not used for longest, until at most {} is left",
             arguments.max_size
         );
         if !confirm(arguments.yes, &what)? {
@@ -48,8 +48,8 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
         output::print_json(&report)?;
     }
     output::note(format!(
-        "removed {} files, {}; kept {}, {}",
-        report.removed,
+        "removed {}, {}; kept {}, {}",
+        counted(report.removed, "file", "files"),
         Size(report.removed_bytes),
         report.kept,
         Size(report.kept_bytes)
@@ -79,6 +79,6 @@ pub(crate) fn clear(arguments: &Clear) -> Result<Exit, Failure> {
     if arguments.json {
         output::print_json(&report)?;
     }
-    output::note(format!("removed {} files", report.removed));
+    output::note(format!("removed {}", counted(report.removed, "file", "files")));
     Ok(Exit::Ok)
 }

@@ -10,7 +10,7 @@ use super::amount::Size;
 use super::args::Look;
 use super::open_to_look;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, human, millis};
+use crate::output::{self, counted, human, millis};
 
 /// The documented form of `stats --json`.
 #[derive(Debug, Default, Serialize)]
@@ -118,17 +118,23 @@ impl fmt::Display for Report {
             writeln!(f, "written        {}, which took {took} to compile", self.writes)?;
         }
         let rest = [
-            ("imported", self.imported, "artifacts from bundles"),
-            ("waited", self.waited, "look-ups that waited for another process"),
-            ("pruned", self.pruned, "files removed to keep the store within its limit"),
-            ("removed", self.removed, "artifacts removed on demand"),
-            ("swept", self.swept, "unfinished files of processes that died"),
-            ("crashes", self.crashes, "loads that ended a process"),
-            ("failed reads", self.read_failures, ""),
-            ("failed writes", self.write_failures, ""),
+            ("imported", self.imported, "artifact", "artifacts", "from bundles"),
+            ("waited", self.waited, "look-up", "look-ups", "that waited for another process"),
+            ("pruned", self.pruned, "file", "files", "removed to keep the store within its limit"),
+            ("removed", self.removed, "artifact", "artifacts", "removed on demand"),
+            ("swept", self.swept, "unfinished file", "unfinished files", "of processes that died"),
+            ("crashes", self.crashes, "load", "loads", "that ended a process"),
+            ("failed reads", self.read_failures, "look-up", "look-ups", "that ended with an error"),
+            (
+                "failed writes",
+                self.write_failures,
+                "artifact",
+                "artifacts",
+                "that could not be written",
+            ),
         ];
-        for (name, count, what) in rest.into_iter().filter(|(_, count, _)| *count > 0) {
-            writeln!(f, "{}", format!("{name:<14} {count} {what}").trim_end())?;
+        for (name, count, one, many, what) in rest.into_iter().filter(|row| row.1 > 0) {
+            writeln!(f, "{name:<14} {} {what}", counted(count, one, many))?;
         }
         for (reason, count) in &self.rejected {
             writeln!(f, "rejected       {count} ({reason})")?;

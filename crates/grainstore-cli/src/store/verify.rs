@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::args::Look;
 use super::open_to_look;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::output::{self, counted};
 
 /// The documented form of `verify --json`.
 #[derive(Debug, Default, Serialize)]
@@ -44,14 +44,15 @@ pub(crate) fn run(arguments: &Look) -> Result<Exit, Failure> {
         output::print(lines.collect::<String>())?;
     }
     if report.broken.is_empty() {
-        output::note(format!("{} artifacts, all of them whole", report.whole));
+        let whole = counted(report.whole, "artifact is", "artifacts are");
+        output::note(format!("{whole} whole, and none is broken"));
         return Ok(Exit::Ok);
     }
     output::error(format!(
-        "{} files are not whole ({} are). None of them is ever loaded: the next request makes the \
-         artifact anew, and `grainstore clear` removes all",
-        report.broken.len(),
-        report.whole
+        "{} not whole, and {} whole. What is not is never loaded: the next request makes the artifact \
+         anew, and `grainstore clear` removes all",
+        counted(report.broken.len(), "file is", "files are"),
+        counted(report.whole, "is", "are"),
     ));
     Ok(Exit::SomeFailed)
 }

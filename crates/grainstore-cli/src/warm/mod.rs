@@ -25,7 +25,7 @@ use crate::backends::Backends;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::manifest::{self, Found, KnownBackend, Manifest, ManifestError};
-use crate::output::{self, Progress, human};
+use crate::output::{self, Progress, counted, human};
 pub(crate) use keys::{Wanted, wanted};
 use make::make;
 use plan::{Asked, Plan};
@@ -90,7 +90,8 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     }
     if let Some(exit) = interrupt.exit() {
         let kept = work.rows.iter().filter(|row| row.outcome != Outcome::Failed).count();
-        output::note(format!("{kept} of {} kernels are done and kept", plan.jobs.len()));
+        let all = counted(plan.jobs.len(), "kernel", "kernels");
+        output::note(format!("done and kept: {kept} of {all}"));
         return Ok(exit);
     }
 
@@ -189,7 +190,8 @@ fn conclude(
     let lost = store.statistics().write_failures;
     if lost > 0 {
         return Err(Failure::environment(format!(
-            "{lost} compiled kernels could not be kept in {}: see above",
+            "{} could not be kept in {}: see above",
+            counted(lost, "compiled kernel", "compiled kernels"),
             store.path().display()
         )));
     }

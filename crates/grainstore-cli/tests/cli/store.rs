@@ -90,7 +90,7 @@ fn stats_are_over_all_processes() {
 #[test]
 fn verify_says_whether_all_is_whole_and_what_is_not() {
     let place = warm();
-    place.run(&["verify"]).expect(0).says("3 artifacts");
+    place.run(&["verify"]).expect(0).says("3 artifacts are whole");
     let broken = &place.stored()[1];
     let mut bytes = fs::read(broken).unwrap();
     let middle = bytes.len() / 2;
@@ -99,6 +99,7 @@ fn verify_says_whether_all_is_whole_and_what_is_not() {
     let verified = place.run(&["verify"]).expect(1);
     assert!(verified.out.contains(broken.to_str().unwrap()), "{}", verified.out);
     assert!(verified.out.contains("digest"), "{}", verified.out);
+    verified.says("1 file is not whole, and 2 are whole");
     let json = place.run(&["verify", "--json"]).expect(1).json();
     assert_eq!((&json["whole"], json["broken"].as_array().unwrap().len()), (&2.into(), 1));
     place.run(&["ls"]).expect(0).says("not whole");
