@@ -122,7 +122,7 @@ pub(crate) struct Warm {
     pub(crate) targets: Vec<String>,
 
     /// How many kernels to compile at once [default: one for each core]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = jobs, allow_negative_numbers = true)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Show no progress
@@ -136,6 +136,16 @@ pub(crate) struct Warm {
     /// Where the store is.
     #[command(flatten)]
     pub(crate) store: StoreLocation,
+}
+
+/// How many kernels to compile at once.
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "`{text}` is no number of kernels at once: write 1 or more, since with none nothing would \
+             be compiled, or leave --jobs out for one for each core"
+        )
+    })
 }
 
 /// `grainstore doctor`.

@@ -135,7 +135,10 @@ fn a_command_line_that_is_wrong() {
     let place = Place::with_manifest(THREE);
     place.run(&[]).expect(2).says("Usage:");
     place.run(&["wram"]).expect(2).says("warm");
-    place.run(&["warm", "--jobs", "0"]).expect(2).says("--jobs");
+    for jobs in ["0", "-1", "two", ""] {
+        let ran = place.run(&["warm", "--jobs", jobs]).expect(2);
+        ran.says("--jobs").says("write 1 or more").says("one for each core");
+    }
     place.run(&["warm", "--stroe", "x"]).expect(2).says("--store");
 }
 
