@@ -3,6 +3,8 @@
 //! A command parses its manifest ([`manifest`]), does its work ([`warm`], [`doctor`], [`store`]) and ends with
 //! an exit code ([`exit`]); what it has to say goes through [`output`].
 #![allow(rustdoc::private_intra_doc_links)]
+// What launches a kernel is let off, module by module, in `doctor`.
+#![deny(unsafe_code)]
 
 mod args;
 mod backends;

@@ -1,4 +1,5 @@
 //! The program `grainstore`.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

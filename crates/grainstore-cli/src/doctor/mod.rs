@@ -2,10 +2,14 @@
 
 mod examine;
 #[cfg(feature = "cuda")]
+#[expect(unsafe_code, reason = "it loads the driver and calls it with raw addresses")]
 mod launch_cuda;
+#[expect(unsafe_code, reason = "it calls a function of a shared object that was just compiled")]
 mod launch_host;
+#[expect(unsafe_code, reason = "a launch reads and writes memory that OpenCL can't check")]
 mod launch_opencl;
 #[cfg(feature = "vulkan")]
+#[expect(unsafe_code, reason = "all of Vulkan's calls are the caller's to get right")]
 mod launch_vulkan;
 #[cfg(feature = "wgpu")]
 mod launch_wgpu;
