@@ -1,9 +1,10 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit;
 use crate::store::args as store;
@@ -41,60 +42,60 @@ The manifest (grainstore.toml):
 
 /// What was typed.
 #[derive(Debug, Parser)]
-#[command(name = "grainstore", version, about = ABOUT, after_help = exit::HELP)]
-#[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
+#[command(name = "grainstore", version, about = ABOUT)]
 pub(crate) struct Cli {
     /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// Reads a command line, program name first.
+    ///
+    /// # Errors
+    /// What is wrong with it, or the help or version that it asks for.
+    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&command().try_get_matches_from(arguments)?)
+    }
+}
+
+/// The command line, with what stands below the help of every command.
+fn command() -> clap::Command {
+    let environment = format!("{ENVIRONMENT}\n\n{}", exit::HELP);
+    let below = |command: clap::Command| {
+        let long = match command.get_name() {
+            "warm" => format!("{MANIFEST}\n\n{environment}"),
+            _ => environment.clone(),
+        };
+        command.after_help(exit::HELP).after_long_help(long)
+    };
+    below(Cli::command().mut_subcommands(&below))
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Compile every kernel of a manifest into the store; what is there already is left alone
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{MANIFEST}\n\n{ENVIRONMENT}\n\n{}", exit::HELP))]
     Warm(Warm),
     /// Say what this machine has, and run a small kernel on every backend to see that it works
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
-    Doctor(Doctor),
+    Doctor(Common),
     /// List what the store holds
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
     Ls(store::Ls),
     /// Show all that is known of an artifact
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
     Show(store::Show),
     /// Say what the store takes, and what all processes did with it
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
-    Stats(store::Look),
+    Stats(Common),
     /// Say why a kernel is not in the store: the nearest key that is, and what differs
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
     Explain(store::Explain),
     /// Read every artifact and say which are not whole
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
-    Verify(store::Look),
+    Verify(Common),
     /// Delete what was not used for longest
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
     Prune(store::Prune),
     /// Delete everything, or one namespace
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
     Clear(store::Clear),
     /// Write artifacts into a bundle, one file to be shipped with an image
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
     Pack(store::Pack),
     /// Take the artifacts of a bundle into the store
-    #[command(after_help = exit::HELP)]
-    #[command(after_long_help = format!("{ENVIRONMENT}\n\n{}", exit::HELP))]
     Unpack(store::Unpack),
 }
 
@@ -129,13 +130,9 @@ pub(crate) struct Warm {
     #[arg(long, short)]
     pub(crate) quiet: bool,
 
-    /// Print one JSON object instead of the table
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Where the store is.
+    /// As everywhere.
     #[command(flatten)]
-    pub(crate) store: StoreLocation,
+    pub(crate) common: Common,
 }
 
 /// How many kernels to compile at once.
@@ -148,9 +145,9 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     })
 }
 
-/// `grainstore doctor`.
+/// What every command takes.
 #[derive(Debug, Args)]
-pub(crate) struct Doctor {
+pub(crate) struct Common {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -181,16 +178,15 @@ impl StoreLocation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
     fn every_command_tells_its_exit_codes() {
-        for command in Cli::command().get_subcommands() {
+        for command in command().get_subcommands() {
             for help in [command.get_after_help(), command.get_after_long_help()] {
                 let help = help.map(ToString::to_string).unwrap_or_default();
                 assert!(help.contains("Exit codes:"), "{}", command.get_name());

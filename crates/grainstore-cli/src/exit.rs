@@ -68,3 +68,10 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// A store that does not do what it is asked for.
+impl From<grainstore_artifacts::Error> for Failure {
+    fn from(error: grainstore_artifacts::Error) -> Self {
+        Self::environment(error)
+    }
+}

@@ -28,7 +28,7 @@ use report::Report;
 ///
 /// What is not installed is no error as long as one backend is there: the exit code then says
 /// whether all that is there works.
-pub(crate) fn run(arguments: &args::Doctor) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &args::Common) -> Result<Exit, Failure> {
     let report = Report {
         backends: Backends::new().examine(),
         store: store::examine(&arguments.store),

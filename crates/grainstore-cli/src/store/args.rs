@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::amount::Size;
-use crate::args::StoreLocation;
+use crate::args::Common;
 
 /// Which artifacts: all, unless something is said.
 #[derive(Debug, Args)]
@@ -19,18 +19,22 @@ pub(crate) struct Which {
     pub(crate) namespace: Option<String>,
 }
 
+/// Leave to delete.
+#[derive(Debug, Args)]
+pub(crate) struct Consent {
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
 /// `grainstore ls`.
 #[derive(Debug, Args)]
 pub(crate) struct Ls {
     #[command(flatten)]
     pub(crate) which: Which,
 
-    /// Print one JSON object instead of the table
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) store: StoreLocation,
+    pub(crate) common: Common,
 }
 
 /// `grainstore show`.
@@ -39,23 +43,8 @@ pub(crate) struct Show {
     /// A kernel by name, or an artifact by the first digits of its fingerprint
     pub(crate) kernel: String,
 
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) store: StoreLocation,
-}
-
-/// `grainstore stats` and `grainstore verify`.
-#[derive(Debug, Args)]
-pub(crate) struct Look {
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    #[command(flatten)]
-    pub(crate) store: StoreLocation,
+    pub(crate) common: Common,
 }
 
 /// `grainstore prune`.
@@ -65,16 +54,11 @@ pub(crate) struct Prune {
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     pub(crate) max_size: Size,
 
-    /// Do not ask
-    #[arg(long, short)]
-    pub(crate) yes: bool,
-
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 
     #[command(flatten)]
-    pub(crate) store: StoreLocation,
+    pub(crate) common: Common,
 }
 
 /// `grainstore clear`.
@@ -84,16 +68,11 @@ pub(crate) struct Clear {
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 
-    /// Do not ask
-    #[arg(long, short)]
-    pub(crate) yes: bool,
-
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 
     #[command(flatten)]
-    pub(crate) store: StoreLocation,
+    pub(crate) common: Common,
 }
 
 /// `grainstore pack`.
@@ -113,12 +92,8 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "TAG", default_value = "latest", requires = "oci")]
     pub(crate) tag: String,
 
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) store: StoreLocation,
+    pub(crate) common: Common,
 }
 
 /// `grainstore unpack`.
@@ -127,12 +102,8 @@ pub(crate) struct Unpack {
     /// The bundle
     pub(crate) bundle: PathBuf,
 
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) store: StoreLocation,
+    pub(crate) common: Common,
 }
 
 /// `grainstore explain`.
@@ -146,10 +117,6 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
 
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-
     #[command(flatten)]
-    pub(crate) store: StoreLocation,
+    pub(crate) common: Common,
 }

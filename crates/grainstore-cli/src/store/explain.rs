@@ -56,7 +56,7 @@ struct Differs {
 
 /// Explains them.
 pub(crate) fn run(arguments: &Explain) -> Result<Exit, Failure> {
-    let store = open_to_look(&arguments.store)?;
+    let store = open_to_look(&arguments.common.store)?;
     let mut keys = match &store {
         Some(store) => stored(store, &arguments.kernel)?,
         None => Vec::new(),
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Explain) -> Result<Exit, Failure> {
         compare(store, &mut keys)?;
     }
     let report = Report { keys };
-    if arguments.json {
+    if arguments.common.json {
         output::print_json(&report)?;
     } else {
         output::print(report.keys.iter().map(Explained::text).collect::<String>())?;
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Explain) -> Result<Exit, Failure> {
 fn stored(store: &ArtifactStore, text: &str) -> Result<Vec<Explained>, Failure> {
     let mut keys = Vec::new();
     for scanned in store.files() {
-        if let Ok(entry) = scanned.map_err(Failure::environment)?.entry
+        if let Ok(entry) = scanned?.entry
             && is_called(&entry, text)
         {
             keys.push(Explained {
@@ -120,7 +120,7 @@ fn stored(store: &ArtifactStore, text: &str) -> Result<Vec<Explained>, Failure> 
 /// Goes through the store once, and remembers for each key what is nearest to it.
 fn compare(store: &ArtifactStore, keys: &mut [Explained]) -> Result<(), Failure> {
     for scanned in store.files() {
-        let Ok(entry) = scanned.map_err(Failure::environment)?.entry else { continue };
+        let Ok(entry) = scanned?.entry else { continue };
         let fingerprint = entry.fingerprint().to_string();
         for key in keys.iter_mut().filter(|key| key.namespace == entry.namespace()) {
             if key.fingerprint == fingerprint {

@@ -23,10 +23,10 @@ struct Listing {
 /// Lists them.
 pub(crate) fn run(arguments: &Ls) -> Result<Exit, Failure> {
     let mut listing = Listing::default();
-    if let Some(store) = open_to_look(&arguments.store)? {
+    if let Some(store) = open_to_look(&arguments.common.store)? {
         listing.store = Some(store.path().display().to_string());
         for scanned in store.files() {
-            let scanned = scanned.map_err(Failure::environment)?;
+            let scanned = scanned?;
             match &scanned.entry {
                 Ok(entry) if arguments.which.means(entry) => {
                     listing.artifacts.push(Described::new(&scanned, entry));
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Ls) -> Result<Exit, Failure> {
         }
     }
     listing.artifacts.sort_by_key(|artifact| Reverse(artifact.used_at));
-    if arguments.json {
+    if arguments.common.json {
         output::print_json(&listing)?;
         return Ok(Exit::Ok);
     }

@@ -31,7 +31,7 @@ pub(crate) use verify::run as verify;
 
 /// The store, to be looked at. None, and said so, where there is none yet.
 fn open_to_look(location: &StoreLocation) -> Result<Option<ArtifactStore>, Failure> {
-    let folder = location.folder().map_err(Failure::environment)?;
+    let folder = location.folder()?;
     match Options::new().use_only().open(&folder) {
         Ok(store) => Ok(Some(store)),
         Err(Error::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -43,8 +43,8 @@ fn open_to_look(location: &StoreLocation) -> Result<Option<ArtifactStore>, Failu
 }
 
 /// The store, to be changed. It is made if it is missing.
-fn open_to_change(location: &StoreLocation) -> Result<ArtifactStore, Failure> {
-    let folder = location.folder().map_err(Failure::environment)?;
+pub(crate) fn open_to_change(location: &StoreLocation) -> Result<ArtifactStore, Failure> {
+    let folder = location.folder()?;
     ArtifactStore::open(&folder).map_err(|error| unusable(&folder, &error))
 }
 

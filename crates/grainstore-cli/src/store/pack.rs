@@ -32,7 +32,7 @@ struct RejectedShown {
 
 /// Writes a bundle.
 pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
-    let Some(store) = open_to_look(&arguments.store)? else {
+    let Some(store) = open_to_look(&arguments.common.store)? else {
         return Err(Failure::environment(
             "there is nothing to pack: `grainstore warm` fills a store",
         ));
@@ -42,14 +42,13 @@ pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
         store.pack_oci(&arguments.output, &arguments.tag, choose)
     } else {
         store.pack(&arguments.output, choose)
-    };
-    let packed = packed.map_err(Failure::environment)?;
+    }?;
     let report = PackReport {
         path: packed.path.display().to_string(),
         artifacts: packed.artifacts,
         bytes: packed.bytes,
     };
-    if arguments.json {
+    if arguments.common.json {
         output::print_json(&report)?;
     }
     output::note(format!(
@@ -66,8 +65,8 @@ pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
 
 /// Takes a bundle into the store.
 pub(crate) fn unpack(arguments: &Unpack) -> Result<Exit, Failure> {
-    let store = open_to_change(&arguments.store)?;
-    let unpacked = store.unpack(&arguments.bundle).map_err(Failure::environment)?;
+    let store = open_to_change(&arguments.common.store)?;
+    let unpacked = store.unpack(&arguments.bundle)?;
     let report = UnpackReport {
         added: unpacked.added,
         present: unpacked.present,
@@ -80,7 +79,7 @@ pub(crate) fn unpack(arguments: &Unpack) -> Result<Exit, Failure> {
             })
             .collect(),
     };
-    if arguments.json {
+    if arguments.common.json {
         output::print_json(&report)?;
     }
     let present = counted(report.present, "was there", "were there");

@@ -27,16 +27,16 @@ struct ClearReport {
 /// Removes what was not used for longest.
 pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
     let mut report = PruneReport::default();
-    if open_to_look(&arguments.store)?.is_some() {
+    if open_to_look(&arguments.common.store)?.is_some() {
         let what = format!(
             "this deletes what was not used for longest, until at most {} is left",
             arguments.max_size
         );
-        if !confirm(arguments.yes, &what)? {
+        if !confirm(arguments.consent.yes, &what)? {
             return Ok(Exit::Ok);
         }
-        let store = open_to_change(&arguments.store)?;
-        let pruned = store.prune(arguments.max_size.0).map_err(Failure::environment)?;
+        let store = open_to_change(&arguments.common.store)?;
+        let pruned = store.prune(arguments.max_size.0)?;
         report = PruneReport {
             removed: pruned.removed,
             removed_bytes: pruned.removed_bytes,
@@ -44,7 +44,7 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
             kept_bytes: pruned.kept_bytes,
         };
     }
-    if arguments.json {
+    if arguments.common.json {
         output::print_json(&report)?;
     }
     output::note(format!(
@@ -60,23 +60,23 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
 /// Removes everything, or one namespace.
 pub(crate) fn clear(arguments: &Clear) -> Result<Exit, Failure> {
     let mut report = ClearReport::default();
-    if let Some(store) = open_to_look(&arguments.store)? {
+    if let Some(store) = open_to_look(&arguments.common.store)? {
         let place = store.path().display();
         let what = match &arguments.namespace {
             Some(name) => format!("this deletes every artifact of the namespace {name} in {place}"),
             None => format!("this deletes every artifact in {place}"),
         };
-        if !confirm(arguments.yes, &what)? {
+        if !confirm(arguments.consent.yes, &what)? {
             return Ok(Exit::Ok);
         }
-        let store = open_to_change(&arguments.store)?;
+        let store = open_to_change(&arguments.common.store)?;
         let removed = match &arguments.namespace {
             Some(name) => store.purge(name),
             None => store.clear(),
         };
-        report.removed = removed.map_err(Failure::environment)?;
+        report.removed = removed?;
     }
-    if arguments.json {
+    if arguments.common.json {
         output::print_json(&report)?;
     }
     output::note(format!("removed {}", counted(report.removed, "file", "files")));

@@ -42,9 +42,9 @@ struct MemberShown {
 /// Shows them.
 pub(crate) fn run(arguments: &Show) -> Result<Exit, Failure> {
     let mut shown = Shown { artifacts: Vec::new() };
-    if let Some(store) = open_to_look(&arguments.store)? {
+    if let Some(store) = open_to_look(&arguments.common.store)? {
         for scanned in store.files() {
-            let scanned = scanned.map_err(Failure::environment)?;
+            let scanned = scanned?;
             if let Ok(entry) = &scanned.entry
                 && is_called(entry, &arguments.kernel)
             {
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Show) -> Result<Exit, Failure> {
             }
         }
     }
-    if arguments.json {
+    if arguments.common.json {
         output::print_json(&shown)?;
     } else {
         let texts: Vec<_> = shown.artifacts.iter().map(Whole::text).collect();

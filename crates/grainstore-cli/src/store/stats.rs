@@ -7,8 +7,8 @@ use grainstore_artifacts::Statistics;
 use serde::Serialize;
 
 use super::amount::Size;
-use super::args::Look;
 use super::open_to_look;
+use crate::args::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, counted, human, millis};
 
@@ -46,12 +46,12 @@ struct Held {
 }
 
 /// Gathers and tells it.
-pub(crate) fn run(arguments: &Look) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Common) -> Result<Exit, Failure> {
     let mut report = Report::default();
     if let Some(store) = open_to_look(&arguments.store)? {
         report.store = Some(store.path().display().to_string());
         for scanned in store.files() {
-            let scanned = scanned.map_err(Failure::environment)?;
+            let scanned = scanned?;
             report.disk_bytes += scanned.disk;
             match scanned.entry {
                 Ok(entry) => {

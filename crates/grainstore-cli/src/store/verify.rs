@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::args::Look;
 use super::open_to_look;
+use crate::args::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, counted};
 
@@ -22,12 +22,12 @@ struct Broken {
 }
 
 /// Reads all of it.
-pub(crate) fn run(arguments: &Look) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Common) -> Result<Exit, Failure> {
     let mut report = Report::default();
     if let Some(store) = open_to_look(&arguments.store)? {
         report.store = Some(store.path().display().to_string());
         for scanned in store.files() {
-            let scanned = scanned.map_err(Failure::environment)?;
+            let scanned = scanned?;
             match scanned.entry {
                 Ok(_) => report.whole += 1,
                 Err(fault) => report.broken.push(Broken {

@@ -26,6 +26,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::manifest::{self, Found, KnownBackend, Manifest, ManifestError};
 use crate::output::{self, Progress, counted, human};
+use crate::store::open_to_change;
 pub(crate) use keys::{Wanted, wanted};
 use make::make;
 use plan::{Asked, Plan};
@@ -44,10 +45,7 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     }
 
     // Nothing was made on disk or asked of a driver until here.
-    let folder = arguments.store.folder().map_err(Failure::environment)?;
-    let store = ArtifactStore::open(&folder).map_err(|error| {
-        Failure::environment(format!("the store {} can't be used: {error}", folder.display()))
-    })?;
+    let store = open_to_change(&arguments.common.store)?;
     let threads = arguments.jobs.map_or_else(cores, NonZeroUsize::get);
     let warnings = Warnings::default();
     let runtime = runtime(&backends, &store, threads, &warnings)?;
@@ -98,7 +96,7 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     let wrong = manifest.wrong.iter().flat_map(ManifestError::kernels);
     let rows = work.rows.into_iter().chain(wrong.map(|(name, error)| Row::wrong(name, error)));
     let report = Report::new(rows.collect(), work.walls, began.elapsed());
-    if arguments.json {
+    if arguments.common.json {
         output::print_json(&report)?;
     } else {
         output::print(report.table())?;
