@@ -18,6 +18,9 @@ impl Interrupt {
     /// From now on SIGINT and SIGTERM do not end the process, but are noted here; `stop` is called
     /// for the first one, on a thread of its own.
     ///
+    /// To be called before a driver is loaded. LLVM, in PoCL and Mesa, has handlers as well: set after
+    /// these they give way to them, set before they would be called by them, and end the process.
+    ///
     /// Elsewhere than on Unix the system's own way stays: the process ends at once.
     #[must_use]
     pub(crate) fn install(stop: impl FnOnce() + Send + 'static) -> Self {

@@ -45,15 +45,26 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     }
 
     // Nothing was made on disk or asked of a driver until here.
+    let stop = backends.stop();
+    let interrupt = Interrupt::install(move || {
+        output::note("interrupted: ending what is under way; once more to leave at once");
+        stop();
+    });
     let store = open_to_change(&arguments.common.store)?;
     let threads = arguments.jobs.map_or_else(cores, NonZeroUsize::get);
     let warnings = Warnings::default();
     let runtime = runtime(&backends, &store, threads, &warnings)?;
     let asked = if arguments.targets.is_empty() {
-        places::devices(&runtime, &manifest, chosen)
+        Ok(places::devices(&runtime, &manifest, chosen))
     } else {
-        places::targets(&runtime, &manifest, chosen, arguments)?
+        places::targets(&runtime, &manifest, chosen, arguments)
     };
+    // What is not here once a signal has come, may be so because of it.
+    if let Some(exit) = interrupt.exit() {
+        output::note("nothing was begun");
+        return Ok(exit);
+    }
+    let asked = asked?;
     // Which backends a target leaves out, the user has said; unless there was none to leave out.
     let all = arguments.backends.is_empty() && (arguments.targets.is_empty() || asked.is_empty());
     let plan = Plan::new(&manifest, &asked, all).map_err(Failure::usage)?;
@@ -62,11 +73,6 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
         return Err(nothing_to_do(&manifest, arguments, &plan));
     }
 
-    let stop = backends.stop();
-    let interrupt = Interrupt::install(move || {
-        output::note("interrupted: ending what is under way; once more to leave at once");
-        stop();
-    });
     let progress = Progress::new(plan.jobs.len(), arguments.quiet);
     let work = work::run(
         &plan.jobs,

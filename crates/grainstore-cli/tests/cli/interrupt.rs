@@ -1,7 +1,7 @@
 //! A signal in the middle of the work: no compiler is left behind, and nothing half written.
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
@@ -65,4 +65,31 @@ fn ctrl_c_stops_the_compilers_and_keeps_what_is_done() {
 #[test]
 fn a_request_to_terminate_does_the_same() {
     ends_with("TERM", 143);
+}
+
+/// PoCL's compiler, LLVM, has handlers of its own for both signals.
+#[test]
+fn a_drivers_own_handler_does_not_end_it() {
+    let variants: Vec<_> = (0..200).map(|number| number.to_string()).collect();
+    let place = Place::with_manifest(&format!(
+        "[[kernel]]\nname = \"fill\"\nsource = \"fill.cl\"\n[kernel.defines]\nN = [{}]\n",
+        variants.join(", ")
+    ));
+    place.write("fill.cl", "kernel void fill(global int *x) { x[get_global_id(0)] = N; }");
+    if !place.has("opencl") {
+        return;
+    }
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let mut warm = place.grainstore(&["warm", "--backend", "opencl", "--jobs", "1"]);
+        let mut child = warm.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        // The compiler has been at work, and is so again.
+        assert!(lines.any(|line| line.starts_with("compiled ")));
+        assert!(signal(name, &child.id().to_string()));
+        let rest: Vec<_> = lines.collect();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{rest:?}");
+        let kept = rest.last().unwrap().strip_prefix("done and kept: ").unwrap();
+        assert!(kept.ends_with(" of 200 kernels"), "{rest:?}");
+        place.run(&["verify"]).expect(0);
+    }
 }
