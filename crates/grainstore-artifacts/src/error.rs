@@ -38,6 +38,15 @@ pub enum Error {
         /// What came back.
         error: io::Error,
     },
+    /// A bundle can't be read or written, or is none.
+    Bundle {
+        /// What was tried: `open`, `read`, `create`, `write`.
+        what: &'static str,
+        /// Where it is, or was to be.
+        path: PathBuf,
+        /// What came back.
+        error: io::Error,
+    },
 }
 
 impl Error {
@@ -45,16 +54,25 @@ impl Error {
     pub(crate) fn io(what: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Io { what, path: path.as_ref().to_owned(), error }
     }
+
+    /// The same for a bundle, which need not lie where the store does.
+    pub(crate) fn bundle(
+        what: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Bundle { what, path: path.as_ref().to_owned(), error }
+    }
 }
 
-/// What a user can do about an error of the operating system.
+/// What a user can do about an error of the operating system with the store.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free some space (or inodes) there, or set GRAINSTORE_DIR to a folder that has some"
         }
-        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-            "make it writable for this user, or set GRAINSTORE_DIR to a folder that is"
+        io::ErrorKind::ReadOnlyFilesystem => "set GRAINSTORE_DIR to a folder that can be written",
+        io::ErrorKind::PermissionDenied => {
+            "let this user read and write there, or set GRAINSTORE_DIR to a folder where it may"
         }
         io::ErrorKind::NotADirectory
         | io::ErrorKind::AlreadyExists
@@ -64,6 +82,32 @@ fn advice(error: &io::Error) -> &'static str {
         }
         io::ErrorKind::FileTooLarge => "this is no artifact: remove it",
         _ => "set GRAINSTORE_DIR to a folder that works, if this one does not",
+    }
+}
+
+/// And with a bundle; nothing, where the error says it.
+fn advice_on_bundle(writes: bool, error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound if writes => "; make the folder that it is to lie in first",
+        io::ErrorKind::PermissionDenied if !writes => "; let this user read it",
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            "; name a place where this user may write"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space there, or name another place"
+        }
+        io::ErrorKind::NotADirectory
+        | io::ErrorKind::AlreadyExists
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::DirectoryNotEmpty
+            if writes =>
+        {
+            "; move what is in the way, or name another place"
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+            "; name the file that was packed"
+        }
+        _ => "",
     }
 }
 
@@ -91,6 +135,12 @@ impl fmt::Display for Error {
                 let path = path.display();
                 write!(f, "could not {what} {path}: {error}; {}", advice(error))
             }
+            Self::Bundle { what, path, error } => {
+                let path = path.display();
+                let writes = ["create", "write"].contains(what);
+                let advice = advice_on_bundle(writes, error);
+                write!(f, "could not {what} the bundle {path}: {error}{advice}")
+            }
         }
     }
 }
@@ -99,7 +149,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         // The other variants' texts are whole, with nothing below them.
         match self {
-            Self::Io { error, .. } => Some(error),
+            Self::Io { error, .. } | Self::Bundle { error, .. } => Some(error),
             _ => None,
         }
     }

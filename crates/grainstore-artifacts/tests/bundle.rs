@@ -168,6 +168,33 @@ fn a8_what_is_broken_in_a_bundle_is_left_out_and_listed() {
 }
 
 #[test]
+fn a8_what_cannot_be_packed_or_unpacked_says_what_to_name_instead() {
+    let (folder, store) = stored(0..1);
+    let bundle = packed(&folder, &store);
+    let at = |name: &str| folder.path().join(name);
+    let told = [
+        (store.unpack(at("nothing")).unwrap_err(), "name the file that was packed"),
+        (store.unpack(folder.path()).unwrap_err(), "name the file that was packed"),
+        (store.pack(at("no/such/folder"), |_| true).unwrap_err(), "make the folder"),
+        (store.pack(store.path(), |_| true).unwrap_err(), "name another place"),
+        (store.pack_oci(&bundle, "latest", |_| true).unwrap_err(), "name another place"),
+    ];
+    for (error, words) in told {
+        let text = error.to_string();
+        assert!(matches!(error, Error::Bundle { .. }) && text.contains(words), "{text}");
+        // Where the store is has nothing to do with it.
+        assert!(!text.contains("GRAINSTORE_DIR"), "{text}");
+    }
+    assert!(bundle.is_file());
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&bundle, at("link")).unwrap();
+        let text = store.unpack(at("link")).unwrap_err().to_string();
+        assert!(text.contains("name the file that it leads to"), "{text}");
+    }
+}
+
+#[test]
 fn a8_a_signature_travels_with_its_artifact() {
     let (folder, store) = stored(0..1);
     let signature = Signature { public_key: [1; 32], signature: [2; 64] };

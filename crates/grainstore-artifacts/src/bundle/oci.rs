@@ -24,7 +24,7 @@ impl ArtifactStore {
     /// mounted, the mounted folder is a [layer](crate::Options::layer).
     ///
     /// # Errors
-    /// As [`pack`](Self::pack); and [`Error::Io`] if there is something at this path.
+    /// As [`pack`](Self::pack); and [`Error::Bundle`] if there is something at this path.
     pub fn pack_oci(
         &self,
         folder: impl AsRef<Path>,
@@ -32,10 +32,10 @@ impl ArtifactStore {
         choose: impl FnMut(&Entry) -> bool,
     ) -> Result<Packed, Error> {
         let path = folder.as_ref();
-        let path = std::path::absolute(path).map_err(Error::io("find", path))?;
+        let path = std::path::absolute(path).map_err(Error::bundle("find", path))?;
         if fs::symlink_metadata(&path).is_ok() {
-            let there = io::Error::new(io::ErrorKind::AlreadyExists, "there is something");
-            return Err(Error::io("create", path)(there));
+            let there = io::Error::new(io::ErrorKind::AlreadyExists, "something is there already");
+            return Err(Error::bundle("create", path)(there));
         }
         let chosen = self.chosen(choose)?;
         let unfinished = path.parent().unwrap_or(&path).join(format!(".{}", unique()));
@@ -49,7 +49,7 @@ impl ArtifactStore {
             Ok(bytes) => Ok(Packed { path, artifacts: chosen.len() as u64, bytes }),
             Err(error) => {
                 let _ = fs::remove_dir_all(&unfinished);
-                Err(Error::io("write", path)(error))
+                Err(Error::bundle("write", path)(error))
             }
         }
     }

@@ -26,15 +26,15 @@ impl ArtifactStore {
     /// unpacked by any tool.
     ///
     /// # Errors
-    /// [`Error::Io`] if the store can't be read, the bundle can't be written, or an artifact was
-    /// removed meanwhile.
+    /// [`Error::Io`] if the store can't be read, [`Error::Bundle`] if the bundle can't be written, or
+    /// an artifact was removed meanwhile.
     pub fn pack(
         &self,
         bundle: impl AsRef<Path>,
         choose: impl FnMut(&Entry) -> bool,
     ) -> Result<Packed, Error> {
         let path = bundle.as_ref();
-        let path = std::path::absolute(path).map_err(Error::io("find", path))?;
+        let path = std::path::absolute(path).map_err(Error::bundle("find", path))?;
         let chosen = self.chosen(choose)?;
         let name = format!(".{}", unique());
         let unfinished = path.parent().unwrap_or(&path).join(name);
@@ -43,9 +43,9 @@ impl ArtifactStore {
             .and_then(|()| fs::rename(&unfinished, &path));
         if let Err(error) = written {
             let _ = fs::remove_file(&unfinished);
-            return Err(Error::io("write", path)(error));
+            return Err(Error::bundle("write", path)(error));
         }
-        let bytes = fs::metadata(&path).map_err(Error::io("look at", &path))?.len();
+        let bytes = fs::metadata(&path).map_err(Error::bundle("look at", &path))?.len();
         Ok(Packed { path, artifacts: chosen.len() as u64, bytes })
     }
 
@@ -53,8 +53,8 @@ impl ArtifactStore {
     /// are there already stay. Each is verified; what is broken is left out and listed.
     ///
     /// # Errors
-    /// [`Error::Io`] if it is no whole bundle, or can't be read, or the store can't be written, and
-    /// [`Error::Untrusted`] if others could have changed the bundle.
+    /// [`Error::Bundle`] if it is no whole bundle, or can't be read, [`Error::Untrusted`] if others
+    /// could have changed it, and [`Error::Io`] if the store can't be written.
     pub fn unpack(&self, bundle: impl AsRef<Path>) -> Result<Unpacked, Error> {
         self.check_writable()?;
         let bundle = Bundle::open(bundle.as_ref())?;

@@ -27,13 +27,13 @@ pub(crate) struct Bundle {
 impl Bundle {
     /// Opens the bundle at this path, if others could not have changed it.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let path = std::path::absolute(path).map_err(Error::io("find", path))?;
+        let path = std::path::absolute(path).map_err(Error::bundle("find", path))?;
         let file = open_trusted(&path)?;
-        let places = places(&file).map_err(Error::io("read", &path))?;
+        let places = places(&file).map_err(Error::bundle("read", &path))?;
         let Some(places) = places else {
             let what = "it is no whole bundle of this version: get or pack it anew";
             let error = io::Error::new(io::ErrorKind::InvalidData, what);
-            return Err(Error::io("open", path)(error));
+            return Err(Error::bundle("open", path)(error));
         };
         Ok(Self { path, file, places })
     }
@@ -49,7 +49,7 @@ impl Bundle {
         let length = usize::try_from(place.length.min(MAX_FILE)).unwrap_or(usize::MAX);
         let mut file = vec![0; length];
         positioned::read(&self.file, &mut file, place.offset)
-            .map_err(Error::io("read", &self.path))?;
+            .map_err(Error::bundle("read", &self.path))?;
         Ok(Some(file.into()))
     }
 

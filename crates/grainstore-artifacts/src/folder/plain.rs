@@ -31,7 +31,11 @@ impl Folder {
 
     /// The folder `name` in the folder at this path, if it is there. Nothing is made.
     pub(crate) fn open_existing(path: &Path, name: &str) -> Result<Option<Self>, Error> {
-        let path = std::path::absolute(path).map_err(Error::io("find", path))?.join(name);
+        let above = std::path::absolute(path).map_err(Error::io("find", path))?;
+        if above.is_file() {
+            return Err(Error::io("look at", above)(io::ErrorKind::NotADirectory.into()));
+        }
+        let path = above.join(name);
         Ok(path.is_dir().then_some(Self { path }))
     }
 
@@ -137,9 +141,9 @@ impl Folder {
     }
 }
 
-/// A file outside the store, open to be read.
+/// A bundle, open to be read.
 pub(crate) fn open_trusted(path: &Path) -> Result<File, Error> {
-    File::open(path).map_err(Error::io("open", path))
+    File::open(path).map_err(Error::bundle("open", path))
 }
 
 /// What a file takes at least, in clusters of the usual size.

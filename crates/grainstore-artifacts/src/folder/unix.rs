@@ -80,7 +80,7 @@ impl Folder {
         let path = path.join(name);
         match rustix::fs::lstat(&path) {
             Ok(_) => {}
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(Error::io("look at", path)(errno.into())),
         }
         let above = path.parent().unwrap_or(&path);
@@ -250,15 +250,21 @@ impl Folder {
 /// folder that it is in may be a shared one, if it is sticky.
 pub(crate) fn open_trusted(path: &Path) -> Result<File, Error> {
     // Asked first, since the walk would make folders that are missing.
-    std::fs::metadata(path).map_err(Error::io("open", path))?;
-    let name = path.file_name().ok_or_else(|| Error::io("open", path)(Errno::ISDIR.into()))?;
+    let about = std::fs::metadata(path).map_err(Error::bundle("open", path))?;
+    let name = path.file_name().filter(|_| !about.is_dir());
+    let name = name.ok_or_else(|| Error::bundle("open", path)(Errno::ISDIR.into()))?;
     let above = way::walk(path.parent().unwrap_or(path), Place::Above, me())?;
     let handle = rustix::fs::openat(CWD, &above, OPEN_FOLDER, Mode::empty())
         .map_err(|errno| Error::io("open", &above)(errno.into()))?;
     let folder = Folder { path: above, handle };
-    let failed = |errno: Errno| Error::io("open", path)(errno.into());
-    let file =
-        rustix::fs::openat(&folder.handle, name, OPEN_FILE, Mode::empty()).map_err(failed)?;
+    let failed = |errno: Errno| Error::bundle("open", path)(errno.into());
+    let file = match rustix::fs::openat(&folder.handle, name, OPEN_FILE, Mode::empty()) {
+        Err(Errno::LOOP) => {
+            let what = "it is a symbolic link: name the file that it leads to";
+            return Err(Error::bundle("open", path)(io::Error::other(what)));
+        }
+        opened => opened.map_err(failed)?,
+    };
     let stat = rustix::fs::fstat(&file).map_err(failed)?;
     folder.check(&name.to_string_lossy(), Place::File, &stat)?;
     Ok(file.into())

@@ -118,6 +118,10 @@ fn a_store_that_cannot_be_made() {
     ran.says("file/store").says("GRAINSTORE_DIR");
     assert_eq!(ran.out, "");
     assert_eq!(fs::read(place.path("file")).unwrap(), b"in the way");
+    // Nor is it an empty one to those who only look.
+    for command in ["ls", "stats", "verify"] {
+        place.run(&[command, "--store", "file"]).expect(3).says("something else is in the way");
+    }
 }
 
 #[test]
