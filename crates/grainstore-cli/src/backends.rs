@@ -11,6 +11,21 @@ use crate::manifest::KnownBackend;
 #[cfg(feature = "wgpu")]
 use crate::wgpu_device;
 
+/// Those that this program can be built with and was not. Each is a feature of the same name.
+pub(crate) const LEFT_OUT: &[&str] = &[
+    #[cfg(not(feature = "cuda"))]
+    "cuda",
+    #[cfg(not(feature = "vulkan"))]
+    "vulkan",
+    #[cfg(not(feature = "wgpu"))]
+    "wgpu",
+];
+
+/// What to say about one of those.
+pub(crate) fn left_out(name: &str) -> String {
+    format!("this program was built without {name}: build it with `--features {name}`")
+}
+
 /// One of each. Making them touches no driver.
 pub(crate) struct Backends {
     host: Arc<HostBackend>,

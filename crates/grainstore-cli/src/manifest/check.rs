@@ -16,6 +16,7 @@ use super::diagnostic::{Diagnostic, closest};
 use super::matrix::{self, MOST, Variant};
 use super::raw::{RawDefine, RawKernel, RawManifest};
 use super::{FILE_NAME, Kernel, KnownBackend, Source};
+use crate::backends::LEFT_OUT;
 
 /// The kernels that are right, and what is wrong with the others, in the order of the text.
 pub(super) fn check(
@@ -217,6 +218,9 @@ impl Checker<'_> {
         for name in names.get_ref() {
             let Some(backend) = self.known.iter().find(|known| known.name == *name.get_ref())
             else {
+                if LEFT_OUT.contains(&name.get_ref().as_str()) {
+                    continue;
+                }
                 let all: Vec<_> = self.known.iter().map(|known| known.name.as_str()).collect();
                 let help = suggestion(name.get_ref(), &all, "backends");
                 self.wrong(format!("unknown backend `{}`", name.get_ref()), name.span(), help);

@@ -120,8 +120,8 @@ impl fmt::Display for Report {
         let rest = [
             ("imported", self.imported, "artifact", "artifacts", "from bundles"),
             ("waited", self.waited, "look-up", "look-ups", "that waited for another process"),
-            ("pruned", self.pruned, "file", "files", "removed to keep the store within its limit"),
-            ("removed", self.removed, "artifact", "artifacts", "removed on demand"),
+            ("pruned", self.pruned, "file", "files", "to keep the store within its limit"),
+            ("removed", self.removed, "artifact", "artifacts", "on demand"),
             ("swept", self.swept, "unfinished file", "unfinished files", "of processes that died"),
             ("crashes", self.crashes, "load", "loads", "that ended a process"),
             ("failed reads", self.read_failures, "look-up", "look-ups", "that ended with an error"),

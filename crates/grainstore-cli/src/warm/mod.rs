@@ -21,7 +21,7 @@ use grainstore_artifacts::ArtifactStore;
 use grainstore_runtime::Runtime;
 
 use crate::args;
-use crate::backends::Backends;
+use crate::backends::{Backends, LEFT_OUT, left_out};
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::manifest::{self, Found, KnownBackend, Manifest, ManifestError};
@@ -125,6 +125,9 @@ fn choose<'k>(
     known: &'k [KnownBackend],
 ) -> Result<Vec<&'k KnownBackend>, Failure> {
     if let Some(name) = names.iter().find(|name| !known.iter().any(|known| known.name == **name)) {
+        if LEFT_OUT.contains(&name.as_str()) {
+            return Err(Failure::environment(left_out(name)));
+        }
         let all: Vec<_> = known.iter().map(|known| known.name.as_str()).collect();
         let help = manifest::suggestion(name, &all, "backends");
         return Err(Failure::usage(format!("unknown backend `{name}`\n  = help: {help}")));

@@ -7,6 +7,7 @@ use grainstore_runtime::{
     AnyBackend, BackendCache, Device, KernelSpec, Language, SpecError, Target,
 };
 
+use crate::backends::{LEFT_OUT, left_out};
 use crate::manifest::{Kernel, KnownBackend, Manifest};
 
 /// A backend that was asked for, and what it answered.
@@ -63,7 +64,8 @@ impl Plan {
     /// Backend by backend, and within it in the order of the manifest.
     ///
     /// A kernel is left out where a backend that it is for can't be used, and, if every backend of
-    /// this program was asked (`all`), where none takes its language.
+    /// this program was asked (`all`), where it names one that the program was built without, or none
+    /// takes its language.
     ///
     /// # Errors
     /// Where a kernel's parts do not make a spec.
@@ -74,8 +76,20 @@ impl Plan {
                 plan.add(kernel, asked)?;
             }
         }
+        if !all {
+            return Ok(plan);
+        }
+        let names =
+            |kernel: &Kernel, backend| kernel.backends.iter().flatten().any(|name| name == backend);
+        for backend in LEFT_OUT {
+            for kernel in manifest.kernels.iter().filter(|kernel| names(kernel, backend)) {
+                let reason = left_out(backend);
+                plan.skipped.push(Skip { kernel: kernel.name.clone(), reason });
+            }
+        }
         for kernel in &manifest.kernels {
-            if all && !asked.iter().any(|asked| wants(kernel, &asked.backend)) {
+            let told = LEFT_OUT.iter().any(|backend| names(kernel, backend));
+            if !told && !asked.iter().any(|asked| wants(kernel, &asked.backend)) {
                 let languages: Vec<_> =
                     kernel.sources.iter().map(|source| source.language.name()).collect();
                 plan.skipped.push(Skip {

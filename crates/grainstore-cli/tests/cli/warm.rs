@@ -266,3 +266,21 @@ fn a_driver_that_was_asked_for_and_is_missing_makes_the_exit_code_3() {
     place.write("grainstore.toml", only);
     without_opencl(&place, &["warm"]).expect(3).says("skipped k: opencl: ");
 }
+
+/// A manifest serves those who built the program with more than this one has.
+#[cfg(not(feature = "wgpu"))]
+#[test]
+fn a_backend_that_was_left_out_of_the_build_is_told_and_fails_nothing() {
+    let with =
+        |backends: &str| THREE.replace("entry =", &format!("backends = {backends}\nentry ="));
+    let place = Place::with_manifest(&with("[\"host\", \"wgpu\"]"));
+    let ran = place.run(&["warm", "--json"]).expect(0);
+    ran.says("skipped saxpy: this program was built without wgpu").says("`--features wgpu`");
+    assert_eq!(ran.json()["compiled"], 3);
+    place.run(&["warm", "--backend", "host"]).expect(0);
+
+    let ran = place.run(&["warm", "--backend", "wgpu"]).expect(3);
+    ran.says("built without wgpu").says("`--features wgpu`");
+    place.write("grainstore.toml", with("[\"wgpu\"]"));
+    place.run(&["warm"]).expect(3).says("skipped saxpy: this program was built without wgpu");
+}
