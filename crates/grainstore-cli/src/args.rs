@@ -104,8 +104,9 @@ pub(crate) enum Command {
 pub(crate) struct Warm {
     /// The manifest, or the folder that holds it
     ///
-    /// Default: grainstore.toml here or in the nearest folder above; in a clone of grainstore
-    /// otherwise its examples.
+    /// Default: grainstore.toml here or in the nearest folder above; in a clone of
+    /// grainstore otherwise its examples.
+    #[arg(verbatim_doc_comment)]
     pub(crate) manifest: Option<PathBuf>,
 
     /// Only this backend; may be given several times
@@ -116,10 +117,11 @@ pub(crate) struct Warm {
 
     /// Compile for this target instead of the devices that are here; may be given several times
     ///
-    /// No device is needed, and nothing is loaded: `--target sm_90` compiles CUDA kernels for such
-    /// devices of other machines, and needs NVRTC alone. `grainstore show` tells the target that an
-    /// artifact was made for.
-    #[arg(long = "target", value_name = "TARGET")]
+    /// No device is needed, and nothing is loaded: `--target sm_90` compiles CUDA
+    /// kernels for such devices of other machines, and needs NVRTC alone. opencl,
+    /// vulkan and wgpu compile only on a device that is here. `grainstore show` tells
+    /// the target that an artifact was made for.
+    #[arg(long = "target", value_name = "TARGET", verbatim_doc_comment)]
     pub(crate) targets: Vec<String>,
 
     /// How many kernels to compile at once [default: one for each core]
