@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::time::Duration;
 
-use grainstore_artifacts::ArtifactStore;
+use grainstore_artifacts::{ArtifactStore, Options, Statistics};
 
 use common::{group, key};
 
@@ -58,6 +58,19 @@ fn what_came_from_a_bundle_is_counted_as_that() {
     let file = fs::read(path.join("v1/figures")).unwrap();
     let numbers: Vec<_> = file.chunks_exact(8).map(|number| number[0]).collect();
     assert_eq!((numbers[4], numbers[23], numbers.len()), (2, 2, 24));
+}
+
+#[test]
+fn who_only_tries_it_leaves_no_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Options::new().uncounted().open(folder.path()).unwrap();
+    store.put(&key(0), &group()).unwrap();
+    store.get(&key(0)).unwrap().unwrap();
+    assert_eq!((store.statistics().writes, store.statistics().hits), (1, 1));
+    assert_eq!(store.overall_statistics(), Statistics::default());
+    drop(store);
+    let overall = ArtifactStore::open(folder.path()).unwrap().overall_statistics();
+    assert_eq!(overall, Statistics::default());
 }
 
 #[test]

@@ -81,9 +81,7 @@ impl ArtifactStore {
             Ok(Found::Rejected(rejection)) => counters.reject(rejection),
             Err(_) => counters.count(Figure::ReadFailures),
         }
-        if !self.shared.options.use_only {
-            counters.carry_sometimes(&self.shared.folder.load());
-        }
+        counters.carry_sometimes(&self.shared.folder.load());
         outcome
     }
 }

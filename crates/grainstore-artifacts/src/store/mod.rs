@@ -62,9 +62,7 @@ struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if !self.options.use_only {
-            self.counters.carry_now(&self.folder.load());
-        }
+        self.counters.carry_now(&self.folder.load());
     }
 }
 
@@ -97,7 +95,7 @@ impl ArtifactStore {
         let path = std::path::absolute(path).map_err(Error::io("find", path))?;
         let layers = options.layers.iter().map(|layer| Layer::open(layer));
         let layers = layers.collect::<Result<_, _>>()?;
-        let counters = Counters::default();
+        let counters = Counters::new(options.counted && !options.use_only);
         let (folder, loading) = if options.use_only {
             let Some(folder) = Folder::open_existing(&path, VERSION_FOLDER)? else {
                 let missing = std::io::ErrorKind::NotFound.into();
@@ -138,9 +136,7 @@ impl ArtifactStore {
     #[must_use]
     pub fn overall_statistics(&self) -> Statistics {
         let folder = self.shared.folder.load();
-        if !self.shared.options.use_only {
-            self.shared.counters.carry_now(&folder);
-        }
+        self.shared.counters.carry_now(&folder);
         statistics::overall(&folder)
     }
 

@@ -23,6 +23,7 @@ pub struct Options {
     pub(super) limit: Option<u64>,
     pub(super) lease_age: Duration,
     pub(super) use_only: bool,
+    pub(super) counted: bool,
     pub(super) layers: Vec<PathBuf>,
 }
 
@@ -32,6 +33,7 @@ impl Default for Options {
             limit: Some(DEFAULT_LIMIT),
             lease_age: Duration::from_secs(10 * 60),
             use_only: false,
+            counted: true,
             layers: Vec::new(),
         }
     }
@@ -83,6 +85,13 @@ impl Options {
     /// [`Error::UseOnly`]; behind a runtime, puts are passed over in silence.
     pub fn use_only(mut self) -> Self {
         self.use_only = true;
+        self
+    }
+
+    /// Adds nothing of what this store does to the [figures](ArtifactStore::overall_statistics) of
+    /// its folder: for those who only try whether it works.
+    pub fn uncounted(mut self) -> Self {
+        self.counted = false;
         self
     }
 

@@ -80,6 +80,8 @@ pub(crate) enum Figure {
 #[derive(Debug)]
 pub(crate) struct Counters {
     all: [AtomicU64; ALL],
+    /// Whether they are carried to the file at all.
+    carries: bool,
     /// What of each has been carried to the file.
     carried: [AtomicU64; ALL],
     opened: Instant,
@@ -89,19 +91,19 @@ pub(crate) struct Counters {
     process: AtomicU32,
 }
 
-impl Default for Counters {
-    fn default() -> Self {
+impl Counters {
+    /// None has counted yet. Only what `carries` writes to the file.
+    pub(crate) fn new(carries: bool) -> Self {
         Self {
             all: [const { AtomicU64::new(0) }; ALL],
+            carries,
             carried: [const { AtomicU64::new(0) }; ALL],
             opened: Instant::now(),
             carried_at: AtomicU64::new(0),
             process: AtomicU32::new(std::process::id()),
         }
     }
-}
 
-impl Counters {
     pub(crate) fn count(&self, figure: Figure) {
         self.add(figure, 1);
     }
@@ -143,6 +145,9 @@ impl Counters {
     /// What could not be carried is carried the next time. Where there are no locks, what two
     /// processes carry at once may count once.
     fn carry(&self, folder: &Folder, wait: Duration) {
+        if !self.carries {
+            return;
+        }
         let me = std::process::id();
         let is_forked = self.process.swap(me, Relaxed) != me;
         let is_new = |at: usize| self.all[at].load(Relaxed) != self.carried[at].load(Relaxed);

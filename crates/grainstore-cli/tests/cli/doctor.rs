@@ -25,6 +25,10 @@ fn the_host_compiles_launches_and_computes() {
     assert_eq!(json["store"]["path"], place.path("store").to_str().unwrap());
     assert_eq!(json["remote"], serde_json::Value::Null);
     assert_eq!(place.stored().len(), 0, "it leaves nothing behind");
+    let stats = place.run(&["stats", "--json"]).expect(0).json();
+    for figure in ["hits", "misses", "writes", "removed"] {
+        assert_eq!(stats[figure], 0, "{figure} counts what nobody asked for: {stats}");
+    }
 }
 
 #[test]
