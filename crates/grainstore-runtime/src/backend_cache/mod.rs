@@ -204,7 +204,7 @@ impl<B: Backend> BackendCache<B> {
         &self,
         device: &Device,
         spec: &KernelSpec,
-    ) -> Result<Module<B>, Option<Missed>> {
+    ) -> Result<Module<B>, Option<Missed<'_>>> {
         if device.owner() == self.inner.owner { self.resident(device, spec) } else { Err(None) }
     }
 
@@ -215,7 +215,7 @@ impl<B: Backend> BackendCache<B> {
         &self,
         device: &Device,
         spec: &KernelSpec,
-    ) -> Result<Module<B>, Option<Missed>> {
+    ) -> Result<Module<B>, Option<Missed<'_>>> {
         let known = spec.known(device.profile_id()).ok_or(None)?;
         // A handle that is live with the pin in hand was live when the pin was taken, so what is
         // pinned is of its life. What a handle of an earlier life asks for is no use of it.
@@ -227,7 +227,7 @@ impl<B: Backend> BackendCache<B> {
     #[inline(never)]
     fn find(
         &self,
-        missed: Option<Missed>,
+        missed: Option<Missed<'_>>,
         device: &Device,
         spec: &KernelSpec,
     ) -> Option<Module<B>> {
@@ -271,7 +271,7 @@ impl<B: Backend> BackendCache<B> {
     #[cold]
     pub(crate) fn look_up(
         &self,
-        missed: Option<Missed>,
+        missed: Option<Missed<'_>>,
         device: &Device,
         spec: &KernelSpec,
     ) -> Result<Module<B>, RuntimeError> {

@@ -130,7 +130,7 @@ impl Runtime {
     #[inline(never)]
     fn look_up(
         &self,
-        missed: Option<Missed>,
+        missed: Option<Missed<'_>>,
         device: &Device,
         spec: &KernelSpec,
     ) -> Result<Kernel, RuntimeError> {

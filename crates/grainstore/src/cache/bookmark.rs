@@ -1,6 +1,7 @@
 //! Where a value was, shared by threads: what a [`Slot`](super::slot::Slot) knows, without its key.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use super::core::entry::Grain;
 use super::core::readers::slot::{ReaderSlot, take_back};
@@ -123,24 +124,29 @@ impl fmt::Debug for Bookmark {
 
 /// What a look-up by a [`Bookmark`] that found nothing leaves to be tidied up, which dropping it
 /// does. It is handed out so that a caller can have that done where it goes the long way, and the
-/// short one stays free of it; there the value of the bookmark counts as pinned until then.
+/// short one stays free of it; there the value of the bookmark counts as pinned until then. One that
+/// is forgotten is as bad as a [`Pinned`] that is.
 #[must_use = "until it is dropped, a value may count as pinned"]
-pub struct Missed(Option<ReaderSlot>);
+pub struct Missed<'a> {
+    left: Option<ReaderSlot>,
+    /// It borrows the cache: when the cache is gone, its readers' slots are others'.
+    cache: PhantomData<&'a ()>,
+}
 
-impl Missed {
+impl Missed<'_> {
     #[inline(always)]
     pub(in crate::cache) fn new(left: Option<ReaderSlot>) -> Self {
-        Self(left)
+        Self { left, cache: PhantomData }
     }
 }
 
-impl Drop for Missed {
+impl Drop for Missed<'_> {
     fn drop(&mut self) {
-        take_back(self.0);
+        take_back(self.left);
     }
 }
 
-impl fmt::Debug for Missed {
+impl fmt::Debug for Missed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Missed").finish_non_exhaustive()
     }

@@ -147,11 +147,11 @@ where
     /// # Errors
     /// [`Missed`], which is to be dropped before the value is looked for in another way.
     #[inline(always)]
-    pub fn try_get_at(
-        &self,
+    pub fn try_get_at<'a>(
+        &'a self,
         bookmark: &Bookmark,
         wanted: impl FnOnce(&V) -> bool,
-    ) -> Result<Pinned<V>, Missed> {
+    ) -> Result<Pinned<V>, Missed<'a>> {
         self.core.find_at(self.id, bookmark, wanted).map_err(Missed::new)
     }
 

@@ -1,5 +1,6 @@
 //! Bookmarks: where a value was, kept by whoever asks for it.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -88,6 +89,21 @@ fn what_was_missed_counts_as_pinned_until_it_is_dropped() {
     drop(missed);
     cache.get_or_build(&2, || world.build(2)).unwrap();
     check(&cache);
+}
+
+/// A look that was forgotten before it was over leaves nothing in what other caches use.
+#[test]
+fn a_forgotten_miss_harms_no_other_cache() {
+    for _ in 0..3 {
+        let world = World::default();
+        let (cache, bookmark) = marked(&world, 1, &[1]);
+        // The place of the one before it can be given up here as well.
+        cache.get_or_build(&2, || world.build(2)).unwrap();
+        drop(cache.remove(&2));
+        mem::forget(cache.try_get_at(&bookmark, |_| true).unwrap_err());
+        drop(cache);
+        assert_eq!(world.alive(), 0);
+    }
 }
 
 #[test]
