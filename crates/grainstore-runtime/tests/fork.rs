@@ -1,16 +1,18 @@
 //! A forked child leaves its parent's driver alone.
 //!
 //! A test program of its own, with one test: a child of a process with other threads in it could
-//! find any lock held.
+//! find any lock held. The one other thread that there is waits, and holds none.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail it as the test itself may")]
 
 #[path = "suite/fake/mod.rs"]
 mod fake;
 
+use std::thread;
 use std::time::Duration;
 
 use fake::executor::block_on;
+use fake::gate::Gate;
 use fake::{Call, Fake, spec};
 use grainstore_runtime::{Runtime, RuntimeError};
 
@@ -55,6 +57,20 @@ fn a_child_refuses_and_forgets_what_its_parent_uses() {
     let kernel = runtime.kernel(&device, &spec("held")).unwrap();
     runtime.kernel(&device, &spec("loose")).unwrap();
 
+    // A thread that is not there in the child is making a spec.
+    let other = Runtime::builder().backend(Fake::new()).build().unwrap();
+    let others_device = other.devices().remove(0);
+    let gate = Gate::new();
+    let maker = thread::spawn({
+        let (other, device, gate) = (other.clone(), others_device.clone(), gate.clone());
+        let make = move || {
+            gate.pass("maker");
+            spec("made")
+        };
+        move || drop(other.kernel_by(&device, "id", make).unwrap())
+    });
+    gate.arrived(1);
+
     let (childs, childs_runtime, childs_kernel) = (fake.clone(), runtime.clone(), kernel.clone());
     let childs_device = device.clone();
     in_child(move || {
@@ -71,6 +87,9 @@ fn a_child_refuses_and_forgets_what_its_parent_uses() {
             runtime.shutdown_within(Duration::ZERO),
             block_on(runtime.kernel_async(device, &spec("new"))).map(drop),
             block_on(runtime.kernel_by_async(device, "id", || spec("new"))).map(drop),
+            runtime.kernel_by(device, "id", || spec("new")).map(drop),
+            other.kernel_by(&others_device, "id", || spec("made")).map(drop),
+            block_on(other.kernel_by_async(&others_device, "id", || spec("made"))).map(drop),
             block_on(runtime.destroy_device_async(device)),
             block_on(runtime.shutdown_async(Duration::ZERO)),
         ];
@@ -95,6 +114,9 @@ fn a_child_refuses_and_forgets_what_its_parent_uses() {
         }
     })
     .unwrap();
+
+    gate.open();
+    maker.join().unwrap();
 
     // The parent goes on as if nothing had been.
     assert_eq!((fake.modules(), fake.calls(Call::Unload)), (2, 0));

@@ -1,10 +1,10 @@
 //! Kernels by their owner's id: the spec behind an id is made once, not per call.
 
 use std::error::Error;
-use std::pin::Pin;
+use std::pin;
 use std::sync::Arc;
 
-use grainstore::{Cache, ContentId, Hooks, Ownership, Registration};
+use grainstore::{Cache, ContentId, Hooks, Ownership, Pinned, Registration};
 
 use crate::{Device, KernelSpec, RuntimeError};
 
@@ -55,24 +55,16 @@ impl Ids {
     pub(super) fn spec<S: IntoSpec>(
         &self,
         device: &Device,
-        id: &[u8],
+        id: &ContentId,
         make: impl FnOnce() -> S,
-    ) -> Result<grainstore::Pinned<KernelSpec>, RuntimeError> {
-        let id = ContentId::of(id);
-        let spec = self
-            .specs
-            .on(device.identity())
-            .get_or_build(&id, || make().into_spec().map_err(as_error))?;
-        Ok(spec)
+    ) -> Made {
+        let build = || make().into_spec().map_err(as_error);
+        Ok(self.specs.on(device.identity()).get_or_build(id, build)?)
     }
 
-    /// The spec of this id, if it was made.
-    pub(super) fn known(
-        &self,
-        device: &Device,
-        id: &ContentId,
-    ) -> Option<grainstore::Pinned<KernelSpec>> {
-        self.specs.on(device.identity()).get(id)
+    /// The spec of this id, if it is at hand. Takes no lock, so that a forked child may ask, too.
+    pub(super) fn at_hand(&self, device: &Device, id: &ContentId) -> Option<Pinned<KernelSpec>> {
+        self.specs.on(device.identity()).try_get(id)
     }
 
     /// As [`spec`](Self::spec), for a task. The generator runs within a poll.
@@ -81,7 +73,7 @@ impl Ids {
         device: &Device,
         id: ContentId,
         make: impl FnOnce() -> S + Send + 'a,
-    ) -> Pin<Box<dyn Future<Output = Made> + Send + 'a>> {
+    ) -> pin::Pin<Box<dyn Future<Output = Made> + Send + 'a>> {
         let (specs, device) = (self.specs.clone(), device.id());
         let made = async { make().into_spec().map_err(as_error) };
         Box::pin(async move { Ok(specs.on(&device).get_or_build_async(&id, made).await?) })
@@ -89,7 +81,7 @@ impl Ids {
 }
 
 /// What comes of making a spec.
-type Made = Result<grainstore::Pinned<KernelSpec>, RuntimeError>;
+type Made = Result<Pinned<KernelSpec>, RuntimeError>;
 
 /// A generator that asks the runtime for another kernel hands on the runtime's own error as it is.
 fn as_error(error: Box<dyn Error + Send + Sync>) -> RuntimeError {

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grainstore::{DeviceId, Drain, Hooks, KernelKey, Missed};
+use grainstore::{ContentId, DeviceId, Drain, Hooks, KernelKey, Missed};
 
 pub use builder::RuntimeBuilder;
 pub use drains::Drains;
@@ -164,7 +164,15 @@ impl Runtime {
     ) -> Result<Kernel, RuntimeError> {
         let cache = self.backend_of(device)?;
         cache.check_live(device)?;
-        let spec = self.inner.ids.spec(device, id.as_ref(), spec)?;
+        let id = ContentId::of(id.as_ref());
+        let spec = match self.inner.ids.at_hand(device, &id) {
+            Some(spec) => spec,
+            None => {
+                // Before any lock: a thread that held one may not be there.
+                cache.check_home()?;
+                self.inner.ids.spec(device, &id, spec)?
+            }
+        };
         Ok(Kernel::new(cache.kernel(device, &spec)?))
     }
 

@@ -45,12 +45,16 @@ impl Runtime {
             let cache = self.backend_of(device)?;
             if let Some(make) = make.take() {
                 cache.check_live(device)?;
-                match self.inner.ids.known(device, &id) {
+                match self.inner.ids.at_hand(device, &id) {
                     Some(spec) => match cache.in_memory(device, &spec) {
                         Some(kernel) => return Poll::Ready(Ok(Kernel::new(kernel))),
                         None => asked = Some(cache.fetch(device, &spec)),
                     },
-                    None => making = Some(self.inner.ids.spec_async(device, id, make)),
+                    None => {
+                        // Before any lock: a thread that held one may not be there.
+                        cache.check_home()?;
+                        making = Some(self.inner.ids.spec_async(device, id, make));
+                    }
                 }
             }
             if let Some(made) = &mut making {
