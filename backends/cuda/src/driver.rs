@@ -5,11 +5,13 @@
 
 use std::env;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use grainstore_runtime::BackendError;
+use libloading::Library;
 
 use crate::handle::Live;
 use crate::library::{self, functions};
@@ -83,6 +85,9 @@ functions! {
 /// The driver, loaded and initialized.
 pub(crate) struct Driver {
     pub(crate) functions: Functions,
+    /// It stays for the life of the process: it has threads that run its code, and the functions are
+    /// called without a look at it.
+    library: ManuallyDrop<Library>,
     /// The handles that this crate has made in it and not yet released.
     pub(crate) live: Live,
     /// The CUDA version it supports, as it writes it: 12.9 is 12090.
@@ -103,10 +108,13 @@ impl Driver {
         let functions = Functions::of(&library).map_err(|absent| {
             missing(&format!("`{absent}` of CUDA 11.4 or later in `{}`", path.display()))
         })?;
-        // It stays for the life of the process: it has threads that run its code, and the functions
-        // are called without a look at it.
-        std::mem::forget(library);
-        let mut driver = Self { functions, live: Live::default(), version: 0, has_devices: true };
+        let mut driver = Self {
+            functions,
+            library: ManuallyDrop::new(library),
+            live: Live::default(),
+            version: 0,
+            has_devices: true,
+        };
         // SAFETY: no flags.
         let code = unsafe { (driver.functions.cuInit)(0) };
         if code == NO_DEVICE {
@@ -147,6 +155,13 @@ impl Driver {
         }
         // SAFETY: it is one of the driver's constant texts.
         Some(unsafe { CStr::from_ptr(word) }.to_string_lossy().into_owned())
+    }
+
+    /// Any function of the library, if it has one of this name.
+    pub(crate) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        // SAFETY: what a symbol leads to may be looked at as an address, whatever it is.
+        let symbol = unsafe { self.library.get::<*mut c_void>(name) }.ok()?;
+        NonNull::new(*symbol)
     }
 
     /// The CUDA version it supports, for people and keys.

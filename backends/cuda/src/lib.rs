@@ -6,7 +6,8 @@
 //! driver loads what was compiled anywhere. Where one is missing, the error says what would help.
 //!
 //! A module hands out the native handles, so that whatever launches kernels in your application goes
-//! on to do so. With the crate `cudarc`:
+//! on to do so. ([`driver_function`](CudaModule::driver_function) is for applications that have
+//! nothing of the kind.) With the crate `cudarc`:
 //!
 //! ```no_run
 //! use cudarc::driver::{CudaContext, DevicePtrMut, result::launch_kernel};

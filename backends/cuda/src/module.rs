@@ -1,6 +1,7 @@
 //! A loaded module, and the native handles that it gives out.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
+use std::ptr::NonNull;
 
 use grainstore::Framework;
 use grainstore_runtime::BackendError;
@@ -95,6 +96,18 @@ impl CudaModule {
             NOT_FOUND => absent(),
             _ => failure.into(),
         })
+    }
+
+    /// A function of the driver's, by its name in the library, such as `cuLaunchKernel` or
+    /// `cuMemAlloc_v2`: of the very library that has loaded this module, wherever it was found. For
+    /// whoever launches without a crate that has the driver's functions. Good for the life of the
+    /// process; to call it, turn it into a pointer of the type that `cuda.h` gives it, with
+    /// `extern "system"`.
+    ///
+    /// None where the library has no function of this name.
+    #[must_use]
+    pub fn driver_function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        self.loaded.context().driver.function(name)
     }
 
     /// Unloads it.

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use common::fake::{FIRST, Fake, SECOND, on_fake};
@@ -87,6 +88,22 @@ fn ptx_is_assembled_loaded_and_launched() {
         }
         cuda.destroy_device(&FIRST).unwrap();
         assert_eq!((fake.counts(), cuda.live_handles()), ((0, 0, 0), 0));
+    });
+}
+
+#[test]
+fn a_module_gives_the_functions_of_the_driver_that_loaded_it() {
+    on_fake("a_module_gives_the_functions_of_the_driver_that_loaded_it", |fake| {
+        let cuda = fake.backend();
+        let (module, _) = cuda.build(&FIRST, &ptx()).unwrap();
+        let there: *mut c_void = fake.driver.get("cuLaunchKernel");
+        let given = module.driver_function(c"cuLaunchKernel").unwrap();
+        assert_eq!(given.as_ptr(), there);
+        assert_eq!(module.driver_function(c"cuNoSuchFunction"), None);
+        // Another copy of the library has its own.
+        let copy = Fake::new().unwrap();
+        let (elsewhere, _) = copy.backend().build(&FIRST, &ptx()).unwrap();
+        assert_ne!(elsewhere.driver_function(c"cuLaunchKernel").unwrap(), given);
     });
 }
 
