@@ -33,7 +33,7 @@ impl Fake {
         let output = Command::new("cc")
             .args(["-std=c11", "-O1", "-shared", "-fPIC", "-o"])
             .args([&path, &source])
-            .arg("-lpthread")
+            .args(["-lpthread", "-ldl"])
             .output()
             .map_err(|error| format!("the fake driver needs the C compiler `cc`: {error}"))?;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

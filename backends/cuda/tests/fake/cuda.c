@@ -1,9 +1,11 @@
 // A driver that is none: what the tests load in the place of libcuda where there is no NVIDIA GPU.
 //
 // It keeps contexts and modules as the driver does, one current context a thread, and counts what a
-// caller does wrong. It runs one kind of kernel: "add_N", which adds N to each number. What it says
+// caller does wrong. It can't run an image. It runs one kind of kernel by its name: "add_N", which adds
+// N to each number; and it calls what a test gives it beside the image (`fake_kernels`). What it says
 // about real devices is nothing.
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,10 +54,11 @@ static int no_device;
 static int strict;
 static struct context *primary[DEVICES];
 static int retained[DEVICES];
-static int contexts, modules, mistakes, calls;
+static int contexts, modules, allocations, mistakes, calls;
 static struct function *functions;
 static char failing[64];
 static int failing_code;
+static void *kernels;
 
 static _Thread_local struct context *stack[DEPTH];
 static _Thread_local int depth;
@@ -98,6 +101,7 @@ static int in_context(const char *call) {
 
 int fake_contexts(void) { return contexts; }
 int fake_modules(void) { return modules; }
+int fake_allocations(void) { return allocations; }
 int fake_mistakes(void) { return mistakes; }
 int fake_calls(void) { return calls; }
 int fake_depth(void) { return depth; }
@@ -122,6 +126,16 @@ void fake_have_no_device(void) { no_device = 1; }
 
 // From here on a mistake ends the process.
 void fake_be_strict(void) { strict = 1; }
+
+// From here on the kernels that are launched are those of this library, compiled for the processor: it
+// has a function `launch_NAME` for each. Says whether it loads.
+int fake_kernels(const char *library) {
+    void *loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!loaded) fprintf(stderr, "the fake driver: %s\n", dlerror());
+    ENTER;
+    kernels = loaded;
+    LEAVE(loaded != NULL);
+}
 
 // A context of the application's own, current on this thread.
 void *fake_application_context(int device) {
@@ -434,38 +448,70 @@ int cuLinkDestroy(struct link *link) {
 
 int cuMemAlloc_v2(uint64_t *address, size_t size) {
     ENTER;
-    *address = (uint64_t)(uintptr_t)malloc(size ? size : 1);
-    LEAVE(in_context("cuMemAlloc"));
+    const int code = in_context("cuMemAlloc");
+    if (code) LEAVE(code);
+    if (!size) LEAVE(INVALID_VALUE);
+    *address = (uint64_t)(uintptr_t)malloc(size);
+    ++allocations;
+    LEAVE(0);
 }
 
 int cuMemFree_v2(uint64_t address) {
     ENTER;
+    const int code = in_context("cuMemFree");
+    if (code) LEAVE(code);
     free((void *)(uintptr_t)address);
-    LEAVE(in_context("cuMemFree"));
+    --allocations;
+    LEAVE(0);
 }
 
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) {
-    memcpy((void *)(uintptr_t)to, from, size);
-    return 0;
+    ENTER;
+    const int code = in_context("cuMemcpyHtoD");
+    if (!code) memcpy((void *)(uintptr_t)to, from, size);
+    LEAVE(code);
 }
 
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) {
-    memcpy(to, (void *)(uintptr_t)from, size);
-    return 0;
+    ENTER;
+    const int code = in_context("cuMemcpyDtoH");
+    if (!code) memcpy(to, (void *)(uintptr_t)from, size);
+    LEAVE(code);
 }
 
 int cuLaunchKernel(struct function *function, unsigned x, unsigned y, unsigned z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared, void *stream,
                    void **arguments, void **extra) {
-    (void)y, (void)z, (void)block_y, (void)block_z, (void)shared, (void)stream, (void)extra;
+    (void)stream;
+    const unsigned grid[] = {x, y, z}, block[] = {block_x, block_y, block_z};
     ENTER;
     const int code = in_context("cuLaunchKernel");
     if (code) LEAVE(code);
+    if (shared || extra) mistake("a launch of a kind that nobody here makes");
+    // Beyond these, no GPU takes a launch.
+    for (int i = 0; i < 3; ++i) {
+        if (!grid[i] || !block[i] || (i && grid[i] > 65535)) LEAVE(INVALID_VALUE);
+    }
+    if (block_x > 1024 || block_y > 1024 || block_z > 64 || block_x * block_y * block_z > 1024) {
+        LEAVE(INVALID_VALUE);
+    }
     if (!function->module->image) {
         mistake("a kernel of an unloaded module is launched");
         LEAVE(INVALID_VALUE);
     }
     if (current() != function->module->context) mistake("a kernel is launched in another context");
+    if (kernels) {
+        char symbol[80];
+        snprintf(symbol, sizeof symbol, "launch_%s", function->name);
+        void (*run)(void **arguments, const unsigned *grid, const unsigned *block);
+        *(void **)&run = dlsym(kernels, symbol);
+        if (!run) {
+            mistake(symbol);
+            LEAVE(NOT_FOUND);
+        }
+        run(arguments, grid, block);
+        LEAVE(0);
+    }
     const unsigned *in = (const unsigned *)(uintptr_t)*(uint64_t *)arguments[0];
     unsigned *out = (unsigned *)(uintptr_t)*(uint64_t *)arguments[1];
     for (unsigned i = 0; i < x * block_x; ++i) out[i] = in[i] + function->add;
