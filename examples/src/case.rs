@@ -144,6 +144,8 @@ unsafe fn check_elements<K: Kernel, T: Element>(
             match on {
                 Launcher::Host(module) => kernel.on_host(module, &problem)?,
                 Launcher::OpenCl(session) => kernel.on_gpu(session, &problem)?,
+                #[cfg(feature = "cuda")]
+                Launcher::Cuda(session) => kernel.on_gpu(session, &problem)?,
                 #[cfg(feature = "vulkan")]
                 Launcher::Vulkan(session) => kernel.on_gpu(session, &problem)?,
                 #[cfg(feature = "wgpu")]

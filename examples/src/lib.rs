@@ -3,12 +3,14 @@
 //!
 //! The kernels themselves, each in several languages, and their manifest lie in `kernels/`. The
 //! programs in `examples/` are the ones to copy from; this library is what their tests share. The
-//! features `vulkan` and `wgpu` add what it takes to launch there; they are heavier to build than all
-//! the rest, so they are off by default.
+//! features `cuda`, `vulkan` and `wgpu` add what it takes to launch there. The last two are heavier to
+//! build than all the rest, and the first wants a card, so they are off by default.
 
 mod absent;
 mod case;
 mod compare;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod element;
 mod error;
 mod generator;
@@ -22,6 +24,8 @@ mod vulkan;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 
+#[cfg(feature = "cuda")]
+pub use self::cuda::CudaSession;
 #[cfg(feature = "vulkan")]
 pub use self::vulkan::VulkanSession;
 #[cfg(feature = "wgpu")]
@@ -45,6 +49,9 @@ pub enum Launcher<'a> {
     Host(&'a HostModule),
     /// A program on an OpenCL device, with a queue of its own.
     OpenCl(OpenClSession<'a>),
+    /// A module on a CUDA device.
+    #[cfg(feature = "cuda")]
+    Cuda(CudaSession<'a>),
     /// Pipelines on a Vulkan device.
     #[cfg(feature = "vulkan")]
     Vulkan(VulkanSession<'a>),

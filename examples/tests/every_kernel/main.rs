@@ -4,51 +4,58 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test, as it should")]
 
 mod manifest;
+#[cfg(feature = "cuda")]
+mod stand_in;
 
 use std::fs;
 
 use grainstore_examples::{Case, CaseError, Launcher, OpenClSession, absent};
 use grainstore_host::{HostBackend, HostModule};
 use grainstore_opencl::{OpenClBackend, OpenClModule};
-use grainstore_runtime::{Device, Kernel, Language, Runtime, RuntimeBuilder};
+use grainstore_runtime::{BackendError, Device, Kernel, Language, Runtime, RuntimeBuilder};
 
 use manifest::Artifact;
 
 /// Compiles and launches all that the manifest has of one kernel on one backend.
 fn launch(backend: &str, builder: RuntimeBuilder, case: &str) {
     let Some((runtime, devices)) = devices(backend, builder) else { return };
-    let language = *runtime
-        .backend_of(&devices[0])
-        .unwrap()
-        .languages()
-        .iter()
-        .find(|language| {
-            // The others take what one of these was made into.
-            [Language::C, Language::OpenClC, Language::Wgsl].contains(language)
-        })
-        .unwrap();
-    let artifacts: Vec<_> = manifest::artifacts(language)
-        .into_iter()
-        .filter(|artifact| artifact.case.name() == case)
-        .collect();
-    assert!(!artifacts.is_empty(), "the manifest has no {case} for {backend}");
+    let artifacts = manifest::artifacts_of(case, language(&runtime, &devices[0]));
     for device in &devices {
-        launch_all(&runtime, device, &artifacts);
+        launch_all(&runtime, device, &artifacts, |_, _| ());
     }
     runtime.shutdown().unwrap();
 }
 
-/// The runtime and the devices of the one backend in it, if there are any.
+/// The runtime and the devices of the one backend in it, if there are any and a compiler for them.
 fn devices(backend: &str, builder: RuntimeBuilder) -> Option<(Runtime, Vec<Device>)> {
     let runtime = builder.build().unwrap();
-    match runtime.find_backend(backend).unwrap().devices() {
+    let devices = match runtime.find_backend(backend).unwrap().devices() {
         Ok(devices) if devices.is_empty() => {
-            absent(backend, format!("{backend} has no device")).unwrap();
+            absent(backend, format!("{backend}: it has no device")).unwrap();
+            return None;
         }
-        Ok(devices) => return Some((runtime, devices)),
-        Err(why) => absent(backend, why).unwrap(),
+        Ok(devices) => devices,
+        Err(why) => {
+            absent(backend, why).unwrap();
+            return None;
+        }
+    };
+    let any = &manifest::artifacts(language(&runtime, &devices[0]))[0].specs[0];
+    if let Err(why) = runtime.key(&devices[0], any) {
+        let missing = matches!(why.backend_error(), Some(BackendError::Missing { .. }));
+        assert!(missing, "{why}");
+        absent(backend, why).unwrap();
+        return None;
     }
-    None
+    Some((runtime, devices))
+}
+
+/// The language that the examples have for a device.
+fn language(runtime: &Runtime, device: &Device) -> Language {
+    // Where the backend takes another as well, that is what one of these is made into.
+    let sources = [Language::C, Language::OpenClC, Language::CudaCpp, Language::Wgsl];
+    let taken = runtime.backend_of(device).unwrap().languages();
+    *taken.iter().find(|language| sources.contains(language)).unwrap()
 }
 
 fn host() -> RuntimeBuilder {
@@ -57,6 +64,11 @@ fn host() -> RuntimeBuilder {
 
 fn opencl() -> RuntimeBuilder {
     Runtime::builder().backend(OpenClBackend::new())
+}
+
+#[cfg(feature = "cuda")]
+fn cuda() -> RuntimeBuilder {
+    Runtime::builder().backend(grainstore_cuda::CudaBackend::new())
 }
 
 #[cfg(feature = "vulkan")]
@@ -84,18 +96,23 @@ fn wgpu() -> RuntimeBuilder {
     Runtime::builder().backend(backend.build())
 }
 
-/// All of them, also when one is wrong.
-fn launch_all(runtime: &Runtime, device: &Device, artifacts: &[Artifact]) {
+/// All of them, also when one is wrong. What is ready to be launched is shown to `ready` first.
+fn launch_all(
+    runtime: &Runtime,
+    device: &Device,
+    artifacts: &[Artifact],
+    ready: impl Fn(&Artifact, &[Kernel]),
+) {
     let mut wrong = Vec::new();
     for artifact in artifacts {
         let name = artifact.specs[0].name();
         let what = format!("{name} {} on {device}", artifact.variant);
         let kernels: Result<Vec<_>, _> =
             artifact.specs.iter().map(|spec| runtime.kernel(device, spec)).collect();
-        match kernels
-            .map_err(|error| error.to_string())
-            .and_then(|kernels| check(artifact, &kernels))
-        {
+        match kernels.map_err(|error| error.to_string()).and_then(|kernels| {
+            ready(artifact, &kernels);
+            check(artifact, &kernels)
+        }) {
             Ok(done) => println!("{what}: {done}"),
             Err(error) => wrong.push(format!("{what}: {error}")),
         }
@@ -119,6 +136,10 @@ fn launcher(kernels: &[Kernel]) -> Result<Launcher<'_>, CaseError> {
     if let Some(module) = kernels[0].module::<OpenClModule>() {
         return Ok(Launcher::OpenCl(OpenClSession::new(module)?));
     }
+    #[cfg(feature = "cuda")]
+    if let Some(module) = kernels[0].module() {
+        return Ok(Launcher::Cuda(grainstore_examples::CudaSession::new(module)?));
+    }
     #[cfg(feature = "vulkan")]
     if let Some(modules) = kernels.iter().map(Kernel::module).collect() {
         return Ok(Launcher::Vulkan(grainstore_examples::VulkanSession::new(modules)?));
@@ -138,6 +159,16 @@ macro_rules! every_kernel {
 
         mod opencl {
             $(#[test] fn $case() { super::launch("opencl", super::opencl(), stringify!($case)); })*
+        }
+
+        #[cfg(feature = "cuda")]
+        mod cuda {
+            $(#[test] fn $case() { super::launch("cuda", super::cuda(), stringify!($case)); })*
+        }
+
+        #[cfg(feature = "cuda")]
+        mod cuda_on_the_processor {
+            $(#[test] fn $case() { super::stand_in::launch(stringify!($case)); })*
         }
 
         #[cfg(feature = "vulkan")]
@@ -161,22 +192,28 @@ macro_rules! every_kernel {
 every_kernel! { saxpy reduction scan matmul softmax rms_norm attention conv2d }
 
 /// The manifest asks for double precision on the host alone, for not every OpenCL device has it. The
-/// sources in OpenCL C know it all the same.
+/// sources in other languages know it all the same.
 #[test]
 fn doubles_on_an_opencl_device_that_has_them() {
     let Some((runtime, devices)) = devices("opencl", opencl()) else { return };
     let device = &devices[0];
-    let artifacts = manifest::doubles_in_opencl_c();
-    assert!(!artifacts.is_empty());
+    let artifacts = manifest::doubles("cl");
     let floats = manifest::artifacts(Language::OpenClC);
     let kernel = runtime.kernel(device, &floats[0].specs[0]).unwrap();
     let native = opencl3::device::Device::new(kernel.module::<OpenClModule>().unwrap().device());
     if native.extensions().unwrap().contains("cl_khr_fp64") {
         drop(kernel);
-        launch_all(&runtime, device, &artifacts);
+        launch_all(&runtime, device, &artifacts, |_, _| ());
     } else {
         println!("not run: {device} has no double precision");
     }
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn doubles_on_a_cuda_device() {
+    let Some((runtime, devices)) = devices("cuda", cuda()) else { return };
+    launch_all(&runtime, &devices[0], &manifest::doubles("cu"), |_, _| ());
 }
 
 #[test]

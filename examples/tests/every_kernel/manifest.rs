@@ -61,6 +61,14 @@ pub(crate) fn artifacts(language: Language) -> Vec<Artifact> {
     artifacts
 }
 
+/// What it makes of one kernel in this language.
+pub(crate) fn artifacts_of(case: &str, language: Language) -> Vec<Artifact> {
+    let mut artifacts = artifacts(language);
+    artifacts.retain(|artifact| artifact.case.name() == case);
+    assert!(!artifacts.is_empty(), "the manifest has no {case} in {language}");
+    artifacts
+}
+
 /// The kernel that a source of this name is of, and its element type where the name says it: a
 /// language without a preprocessor has a source for each.
 pub(crate) fn case_of(stem: &str) -> (Case, Option<&'static str>) {
@@ -71,16 +79,19 @@ pub(crate) fn case_of(stem: &str) -> (Case, Option<&'static str>) {
     (Case::named(name).unwrap_or_else(|| panic!("no test launches {stem}")), element)
 }
 
-/// What the manifest makes in double precision for the host, made of the OpenCL C sources.
-pub(crate) fn doubles_in_opencl_c() -> Vec<Artifact> {
+/// What the manifest makes in double precision for the host, made of the sources of this extension.
+pub(crate) fn doubles(extension: &str) -> Vec<Artifact> {
+    let language = Language::from_extension(extension).unwrap();
     let mut entries = read().kernel;
     entries.retain(|entry| entry.defines.get("T").and_then(toml::Value::as_str) == Some("double"));
     for entry in &mut entries {
-        entry.source = entry.source.take().map(|path| path.with_extension("cl"));
+        entry.source = entry.source.take().map(|path| path.with_extension(extension));
         // They are for a C compiler.
         entry.options.clear();
     }
-    entries.iter().flat_map(|entry| entry.artifacts(Language::OpenClC)).collect()
+    let artifacts: Vec<_> = entries.iter().flat_map(|entry| entry.artifacts(language)).collect();
+    assert!(!artifacts.is_empty(), "the manifest has no doubles");
+    artifacts
 }
 
 fn read() -> Manifest {
