@@ -98,6 +98,8 @@ fn destroy<S: Subject>(ground: &Ground<S>, device: &DeviceId, patience: Duration
             Ok(()) | Err(RuntimeError::ShutDown) => return Ok(Some(deferred)),
             Err(RuntimeError::DeviceHeld { kernels, .. }) => deferred = deferred.max(kernels.len()),
             Err(RuntimeError::TeardownRunning { .. }) => {}
+            // Another thread has reset the handles since: this one has nothing to destroy.
+            Err(RuntimeError::DeviceDestroyed { .. }) => return Ok(None),
             Err(error) => return Err(Trouble::from(error).at("a device was not destroyed")),
         }
         ensure!(began.elapsed() < BOUND, "a device is still held after {BOUND:?}");
