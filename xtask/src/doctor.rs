@@ -17,9 +17,16 @@ pub(crate) struct Doctor {
 #[derive(Deserialize)]
 struct Diagnosis {
     backend: String,
+    found: bool,
+    devices: Vec<Device>,
     launched: bool,
     error: Option<String>,
     hint: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Device {
+    name: String,
 }
 
 impl Doctor {
@@ -34,9 +41,24 @@ impl Doctor {
         let program = shell::target().join("debug").join(format!("grainstore{EXE_SUFFIX}"));
         let mut command = shell::program(&program.to_string_lossy());
         set(command.args(["doctor", "--json"]));
-        shell::output(&mut command)
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default()
+        shell::output(&mut command).map(|text| Self::read(&text)).unwrap_or_default()
+    }
+
+    /// What the program wrote; of something else, that it said nothing.
+    pub(crate) fn read(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Whether it looked for this backend's driver and devices, and there are none.
+    pub(crate) fn lacks(&self, backend: &str) -> bool {
+        let known = self.backends.iter().find(|known| known.backend == backend);
+        known.is_some_and(|known| !known.found || known.devices.is_empty())
+    }
+
+    /// The names of its devices.
+    pub(crate) fn devices(&self, backend: &str) -> Vec<&str> {
+        let known = self.backends.iter().filter(|known| known.backend == backend);
+        known.flat_map(|known| &known.devices).map(|device| device.name.as_str()).collect()
     }
 
     /// Whether it said anything of this backend: nothing of any, if the program can't be built.

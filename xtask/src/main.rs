@@ -37,7 +37,8 @@ usage: cargo xtask COMMAND
   soak    launches that are checked while everything under them is torn down, on every backend that
           works here; `--minutes N`
   gpu-check
-          on a machine with an NVIDIA GPU: what the others can't tell, of CUDA and Vulkan
+          on a machine with an NVIDIA GPU: what the others can't tell, of CUDA and Vulkan; with
+          `--pack FOLDER`, makes a folder of programs that do it where there is no Rust
   bench   our cache beside its peers; `cargo xtask bench --help` lists what it can be asked for";
 
 fn main() -> ExitCode {
@@ -60,7 +61,10 @@ fn main() -> ExitCode {
             Some(report) => report,
             None => return ExitCode::from(2),
         },
-        ["gpu-check"] => gpu_check::run(),
+        ["gpu-check", rest @ ..] => match gpu_check::command(rest) {
+            Some(report) => report,
+            None => return ExitCode::from(2),
+        },
         ["bench", rest @ ..] => return bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

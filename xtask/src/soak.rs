@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -58,10 +59,16 @@ pub(crate) fn run(report: &mut Report, seconds: u64, works: &[&str]) {
     Soak { seconds, seed: 0, backends: Vec::new(), required, sanitizer: false }.run(report);
 }
 
-/// The same on these backends alone, whose drivers must be here.
-pub(crate) fn run_on(report: &mut Report, seconds: u64, backends: &[&str]) {
-    let backends: Vec<_> = backends.iter().map(ToString::to_string).collect();
-    Soak { seconds, seed: 0, required: backends.clone(), backends, sanitizer: false }.run(report);
+/// The conformance test of a backend, already built, whose driver must be here: for so many seconds, and
+/// killed if it is not over within the limit. Gives its row of the table, and what became of it.
+pub(crate) fn run_program(
+    backend: &str,
+    command: &mut Command,
+    seconds: u64,
+    limit: Duration,
+) -> (Outcome, Option<Row>) {
+    let (outcome, said) = shell::show_within(set(command, seconds, 0, backend), limit);
+    judge(backend.to_owned(), outcome, &said)
 }
 
 fn parse(arguments: &[&str]) -> Option<Soak> {
@@ -122,30 +129,39 @@ impl Soak {
                 Err(outcome) => return outcome,
             };
             let mut command = shell::program(&program.to_string_lossy());
-            command
-                .current_dir(shell::root().join("backends").join(name))
-                .env("GRAINSTORE_SOAK_SECONDS", self.seconds.to_string())
-                .env("GRAINSTORE_SOAK_SEED", self.seed.to_string())
-                .env("GRAINSTORE_REQUIRE", self.required.join(","));
+            command.current_dir(shell::root().join("backends").join(name));
+            set(&mut command, self.seconds, self.seed, &self.required.join(","));
             if sanitizer {
                 // Drivers and compilers keep things to the end of the process.
                 command.env("ASAN_OPTIONS", "detect_leaks=0");
             }
             let (outcome, said) = shell::show(&mut command);
-            let row = said.lines().find_map(|line| line.strip_prefix("soak: "));
-            let row = row.and_then(|row| Row::new(label, row));
-            let reason = said.lines().find_map(|line| line.strip_prefix("not run: "));
-            match (outcome, row, reason) {
-                (outcome, Some(row), _) => {
-                    rows.push(row);
-                    outcome
-                }
-                (Outcome::Passed, None, Some(reason)) => Outcome::NotRun(reason.to_owned()),
-                (Outcome::Passed, None, None) => Outcome::Failed("it said nothing".into()),
-                (outcome, None, _) => outcome,
-            }
+            let (outcome, row) = judge(label, outcome, &said);
+            rows.extend(row);
+            outcome
         });
     }
+}
+
+/// Has a conformance test do the soak.
+fn set<'c>(command: &'c mut Command, seconds: u64, seed: u64, required: &str) -> &'c mut Command {
+    command
+        .env("GRAINSTORE_SOAK_SECONDS", seconds.to_string())
+        .env("GRAINSTORE_SOAK_SEED", seed.to_string())
+        .env("GRAINSTORE_REQUIRE", required)
+}
+
+/// What became of a soak, by how its program ended and what it said.
+fn judge(label: String, outcome: Outcome, said: &str) -> (Outcome, Option<Row>) {
+    let row = said.lines().find_map(|line| line.strip_prefix("soak: "));
+    let row = row.and_then(|row| Row::new(label, row));
+    let reason = said.lines().find_map(|line| line.strip_prefix("not run: "));
+    let outcome = match (outcome, &row, reason) {
+        (Outcome::Passed, None, Some(reason)) => Outcome::NotRun(reason.to_owned()),
+        (Outcome::Passed, None, None) => Outcome::Failed("it said nothing".into()),
+        (outcome, _, _) => outcome,
+    };
+    (outcome, row)
 }
 
 /// The backends that have a conformance test, by name.
@@ -192,7 +208,7 @@ fn program(backend: &str, sanitizer: bool) -> Result<PathBuf, Outcome> {
 }
 
 /// What came of one soak.
-struct Row {
+pub(crate) struct Row {
     label: String,
     /// As the program wrote them, in the order of [`COLUMNS`].
     figures: Vec<String>,
@@ -209,7 +225,8 @@ impl Row {
     }
 }
 
-fn print(rows: &[Row]) {
+/// The table.
+pub(crate) fn print(rows: &[Row]) {
     if rows.is_empty() {
         return;
     }

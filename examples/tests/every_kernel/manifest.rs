@@ -2,8 +2,9 @@
 //! compiled ahead of time.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use grainstore_examples::{Case, Variant};
 use grainstore_runtime::{KernelSpec, Language};
@@ -43,7 +44,9 @@ pub(crate) struct Artifact {
 
 /// The folder of kernels and manifest.
 pub(crate) fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")
+    // Cargo sets it at run time too, and so does who runs this program on a machine without the sources.
+    let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).join("kernels")
 }
 
 /// Everything that the manifest makes in this language.
