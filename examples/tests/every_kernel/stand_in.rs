@@ -61,7 +61,7 @@ fn barriers_that_are_missing_are_noticed() {
 }
 
 #[test]
-fn a_call_that_fails_is_told_with_the_error_s_name() {
+fn a_call_that_fails_is_told_with_the_errors_name() {
     on_stand_in(|stand_in, runtime| {
         let device = runtime.devices().swap_remove(0);
         let artifact = manifest::artifacts_of("saxpy", Language::CudaCpp).swap_remove(0);
