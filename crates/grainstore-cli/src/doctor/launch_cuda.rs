@@ -1,21 +1,17 @@
-//! A launch on a CUDA device, through a few of the driver's functions.
+//! A launch on a CUDA device, through a few functions of the driver that has loaded the module.
 
-use std::ffi::{c_int, c_uint, c_void};
-use std::ptr;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem;
+use std::ptr::{self, NonNull};
 
 use grainstore::DeviceId;
-use grainstore_cuda::CudaBackend;
+use grainstore_cuda::{CudaBackend, CudaModule};
 use grainstore_runtime::{Backend, BackendError, Target};
-use libloading::Library;
 
 use super::examine::{COUNT, FACTOR, Launch};
 
-/// Where the backend looks as well.
-const VARIABLE: &str = "GRAINSTORE_CUDA_LIBRARY";
-const DRIVER: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
-
 type Address = u64;
-type LaunchKernel = unsafe extern "C" fn(
+type LaunchKernel = unsafe extern "system" fn(
     *mut c_void,
     c_uint,
     c_uint,
@@ -28,6 +24,14 @@ type LaunchKernel = unsafe extern "C" fn(
     *mut *mut c_void,
     *mut *mut c_void,
 ) -> c_int;
+type Push = unsafe extern "system" fn(*mut c_void) -> c_int;
+type Pop = unsafe extern "system" fn(*mut *mut c_void) -> c_int;
+type Synchronize = unsafe extern "system" fn() -> c_int;
+type Allocate = unsafe extern "system" fn(*mut Address, usize) -> c_int;
+type Free = unsafe extern "system" fn(Address) -> c_int;
+type ToDevice = unsafe extern "system" fn(Address, *const c_void, usize) -> c_int;
+type ToHost = unsafe extern "system" fn(*mut c_void, Address, usize) -> c_int;
+type ErrorName = unsafe extern "system" fn(c_int, *mut *const c_char) -> c_int;
 
 impl Launch for CudaBackend {
     const SOURCE: &'static str = "\
@@ -49,36 +53,50 @@ extern \"C\" __global__ void saxpy(unsigned n, float a, const float *x, float *y
         x: &[f32; COUNT],
         y: &mut [f32; COUNT],
     ) -> Result<(), BackendError> {
-        let driver = Driver::open()?;
+        let driver = Driver(module);
         let function = module.function("saxpy")?;
-        let push: unsafe extern "C" fn(*mut c_void) -> c_int = driver.get("cuCtxPushCurrent_v2")?;
-        let pop: unsafe extern "C" fn(*mut *mut c_void) -> c_int =
-            driver.get("cuCtxPopCurrent_v2")?;
+        // SAFETY: both functions have these types.
+        let (push, pop): (Push, Pop) =
+            unsafe { (driver.get(c"cuCtxPushCurrent_v2")?, driver.get(c"cuCtxPopCurrent_v2")?) };
         // SAFETY: the module keeps its context alive.
-        check("cuCtxPushCurrent", unsafe { push(module.context()) })?;
+        driver.check("cuCtxPushCurrent", unsafe { push(module.context()) })?;
         let launched = driver.saxpy(function, x, y);
         let mut popped = ptr::null_mut();
         // SAFETY: it was pushed above.
-        check("cuCtxPopCurrent", unsafe { pop(&raw mut popped) })?;
+        driver.check("cuCtxPopCurrent", unsafe { pop(&raw mut popped) })?;
         launched
     }
 }
 
-/// The driver's library, which the backend has loaded before.
-struct Driver(Library);
+/// The driver that has loaded this module.
+struct Driver<'m>(&'m CudaModule);
 
-impl Driver {
-    fn open() -> Result<Self, BackendError> {
-        let path = std::env::var_os(VARIABLE).unwrap_or_else(|| DRIVER.into());
-        // SAFETY: the backend has run this library's start-up code already.
-        let library = unsafe { Library::new(path) };
-        library.map(Self).map_err(|error| BackendError::failed("loading the driver", error))
+impl Driver<'_> {
+    /// # Safety
+    /// `F` is the type of a pointer to the function of this name, by the driver's header.
+    unsafe fn get<F: Copy>(&self, name: &CStr) -> Result<F, BackendError> {
+        const { assert!(size_of::<F>() == size_of::<NonNull<c_void>>()) };
+        let address = self.0.driver_function(name).ok_or_else(|| {
+            BackendError::failed(name.to_string_lossy(), "the driver has no such function")
+        })?;
+        // SAFETY: both are pointers, and the caller says what this one leads to.
+        Ok(unsafe { mem::transmute_copy(&address) })
     }
 
-    fn get<T: Copy>(&self, name: &'static str) -> Result<T, BackendError> {
-        // SAFETY: each caller gives the function the type that the driver's header gives it.
-        let function = unsafe { self.0.get::<T>(name) };
-        function.map(|function| *function).map_err(|error| BackendError::failed(name, error))
+    fn check(&self, call: &'static str, code: c_int) -> Result<(), BackendError> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut name = ptr::null();
+        // SAFETY: the function has this type; any code may be asked about, and the name is one of the
+        // driver's constant texts.
+        let name = unsafe {
+            let ask: ErrorName = self.get(c"cuGetErrorName")?;
+            let known = ask(code, &raw mut name) == 0 && !name.is_null();
+            known.then(|| CStr::from_ptr(name).to_string_lossy())
+        };
+        let name = name.unwrap_or("an error that this driver has no name for".into());
+        Err(BackendError::failed(call, format!("{name} ({code})")))
     }
 
     /// With the context current.
@@ -88,10 +106,14 @@ impl Driver {
         x: &[f32; COUNT],
         y: &mut [f32; COUNT],
     ) -> Result<(), BackendError> {
-        let launch: LaunchKernel = self.get("cuLaunchKernel")?;
-        let synchronize: unsafe extern "C" fn() -> c_int = self.get("cuCtxSynchronize")?;
-        let to_host: unsafe extern "C" fn(*mut c_void, Address, usize) -> c_int =
-            self.get("cuMemcpyDtoH_v2")?;
+        // SAFETY: the functions have these types.
+        let (launch, synchronize, to_host): (LaunchKernel, Synchronize, ToHost) = unsafe {
+            (
+                self.get(c"cuLaunchKernel")?,
+                self.get(c"cuCtxSynchronize")?,
+                self.get(c"cuMemcpyDtoH_v2")?,
+            )
+        };
         let (on_x, on_y) = (Buffer::new(self, x)?, Buffer::new(self, y)?);
         let (mut n, mut a) = (COUNT as c_uint, FACTOR);
         let (mut at_x, mut at_y) = (on_x.address, on_y.address);
@@ -108,31 +130,30 @@ impl Driver {
         unsafe {
             let list = arguments.as_mut_ptr();
             let code = launch(function, grid, 1, 1, block, 1, 1, 0, none, list, ptr::null_mut());
-            check("cuLaunchKernel", code)?;
-            check("cuCtxSynchronize", synchronize())?;
-            check("cuMemcpyDtoH", to_host(y.as_mut_ptr().cast(), at_y, size_of_val(y)))
+            self.check("cuLaunchKernel", code)?;
+            self.check("cuCtxSynchronize", synchronize())?;
+            self.check("cuMemcpyDtoH", to_host(y.as_mut_ptr().cast(), at_y, size_of_val(y)))
         }
     }
 }
 
 /// Numbers in the device's memory.
 struct Buffer<'d> {
-    driver: &'d Driver,
+    driver: &'d Driver<'d>,
     address: Address,
 }
 
 impl<'d> Buffer<'d> {
-    fn new(driver: &'d Driver, numbers: &[f32; COUNT]) -> Result<Self, BackendError> {
-        let allocate: unsafe extern "C" fn(*mut Address, usize) -> c_int =
-            driver.get("cuMemAlloc_v2")?;
-        let to_device: unsafe extern "C" fn(Address, *const c_void, usize) -> c_int =
-            driver.get("cuMemcpyHtoD_v2")?;
+    fn new(driver: &'d Driver<'_>, numbers: &[f32; COUNT]) -> Result<Self, BackendError> {
         let (mut address, size) = (0, size_of_val(numbers));
-        // SAFETY: a context is current; the copy reads as many bytes as there are.
+        // SAFETY: the functions have these types; a context is current; the copy reads as many bytes
+        // as there are.
         unsafe {
-            check("cuMemAlloc", allocate(&raw mut address, size))?;
+            let allocate: Allocate = driver.get(c"cuMemAlloc_v2")?;
+            let to_device: ToDevice = driver.get(c"cuMemcpyHtoD_v2")?;
+            driver.check("cuMemAlloc", allocate(&raw mut address, size))?;
             let buffer = Self { driver, address };
-            check("cuMemcpyHtoD", to_device(address, numbers.as_ptr().cast(), size))?;
+            driver.check("cuMemcpyHtoD", to_device(address, numbers.as_ptr().cast(), size))?;
             Ok(buffer)
         }
     }
@@ -140,14 +161,11 @@ impl<'d> Buffer<'d> {
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
-        type Free = unsafe extern "C" fn(Address) -> c_int;
-        if let Ok(free) = self.driver.get::<Free>("cuMemFree_v2") {
-            // SAFETY: it was allocated in the context that is still current.
-            unsafe { free(self.address) };
+        // SAFETY: the function has this type; it was allocated in the context that is still current.
+        unsafe {
+            if let Ok(free) = self.driver.get::<Free>(c"cuMemFree_v2") {
+                free(self.address);
+            }
         }
     }
-}
-
-fn check(call: &'static str, code: c_int) -> Result<(), BackendError> {
-    if code == 0 { Ok(()) } else { Err(BackendError::failed(call, format!("CUDA error {code}"))) }
 }
