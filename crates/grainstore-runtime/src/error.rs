@@ -3,6 +3,10 @@
 use std::error::Error;
 use std::fmt;
 
+use grainstore::DeviceId;
+
+use crate::{KernelSpec, Target};
+
 /// An error of a backend. Its text says what failed, where, and what would help.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -75,6 +79,44 @@ impl BackendError {
     pub fn failed(what: impl Into<String>, message: impl fmt::Display) -> Self {
         Self::Failed { what: what.into(), message: message.to_string() }
     }
+
+    /// [`BackendError::NoDevice`]: there are only `there`. What was asked for is a [`DeviceId`], or
+    /// whatever else devices are known by.
+    #[must_use]
+    pub fn no_device(asked: impl fmt::Display, there: impl IntoIterator<Item = DeviceId>) -> Self {
+        let there: Vec<_> = there.into_iter().map(|device| device.to_string()).collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        Self::NoDevice { message: format!("there is no device {asked}; there are: {there}") }
+    }
+
+    /// [`BackendError::NoDevice`]: code for this target is made by its own driver, and no device
+    /// here has it.
+    #[must_use]
+    pub fn no_target(target: &Target) -> Self {
+        let message = format!("there is no device for the target `{}`", target.as_str());
+        Self::NoDevice { message }
+    }
+
+    /// [`BackendError::Unsupported`]: the spec is in a language that is not among the backend's. The
+    /// hint says which are.
+    #[must_use]
+    pub fn wrong_language(spec: &KernelSpec, hint: impl Into<String>) -> Self {
+        let what = format!("kernel `{}` is written in {}", spec.name(), spec.language());
+        Self::unsupported(what, hint)
+    }
+
+    /// [`BackendError::Unsupported`]: something of this spec, such as "the define `A`".
+    #[must_use]
+    pub fn unfit(spec: &KernelSpec, what: impl fmt::Display, hint: impl Into<String>) -> Self {
+        Self::unsupported(format!("{what} of kernel `{}`", spec.name()), hint)
+    }
+
+    /// [`BackendError::Unsupported`]: one of the options of the kernel of that name.
+    #[must_use]
+    pub fn refused_option(kernel: &str, option: &str, hint: impl Into<String>) -> Self {
+        let what = format!("the option `{option}` of kernel `{kernel}` is refused");
+        Self::unsupported(what, hint)
+    }
 }
 
 impl fmt::Display for BackendError {
@@ -98,3 +140,19 @@ impl fmt::Display for BackendError {
 }
 
 impl Error for BackendError {}
+
+#[cfg(test)]
+mod tests {
+    use grainstore::Family;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_device_is_told_with_those_that_are_there() {
+        let device = |index| DeviceId::new(Family::HOST, index);
+        let text = BackendError::no_device(device(7), [device(0), device(1)]).to_string();
+        assert_eq!(text, "there is no device host:7; there are: host:0, host:1");
+        let text = BackendError::no_device(device(7), []).to_string();
+        assert_eq!(text, "there is no device host:7; there are: none");
+    }
+}

@@ -141,6 +141,7 @@ mod error;
 mod language;
 mod loaded;
 mod outcome;
+pub mod parts;
 mod process;
 mod profile;
 mod runtime;
