@@ -1,41 +1,31 @@
 //! The [`Backend`] itself: ties drivers, devices, contexts and modules together.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use grainstore::{DeviceId, Family};
+use grainstore_runtime::parts::Sought;
 use grainstore_runtime::{
     Artifact, Backend, BackendError, DeviceInfo, KernelSpec, Language, Target, Toolchain,
 };
-use opencl_sys::{cl_context, cl_device_id};
+use opencl_sys::cl_device_id;
 
+use crate::artifact;
+use crate::builder::{OpenClBackendBuilder, Settings};
 use crate::compile;
-use crate::context::{Context, Place};
+use crate::context::Place;
 use crate::contexts::{Contexts, Sharing};
-use crate::device::{self, Device};
-use crate::driver::Driver;
+use crate::device::Device;
+use crate::found::Found;
 use crate::handle::DeviceHandle;
-use crate::library;
 use crate::module::OpenClModule;
 use crate::options;
 
-/// The artifact's member.
-const ARTIFACT: &str = "kernel.bin";
-
 /// OpenCL devices as a backend: all of this machine, or those of a context that the application has.
 pub struct OpenClBackend {
-    library: Option<PathBuf>,
-    allowed: Vec<String>,
-    /// Looked for until it is found: what is installed later counts too.
-    found: Mutex<Option<Arc<Found>>>,
+    settings: Settings,
+    found: Sought<Found>,
     contexts: Contexts,
-}
-
-/// The library and its devices, which stay the same for the life of a process.
-struct Found {
-    driver: Arc<Driver>,
-    devices: Vec<Device>,
 }
 
 impl OpenClBackend {
@@ -47,7 +37,12 @@ impl OpenClBackend {
 
     /// With settings of one's own.
     pub fn builder() -> OpenClBackendBuilder {
-        OpenClBackendBuilder { library: None, allowed: Vec::new(), shared: false }
+        OpenClBackendBuilder::default()
+    }
+
+    pub(crate) fn with(settings: Settings, found: Option<Found>, sharing: Sharing) -> Self {
+        let found = found.map_or_else(Sought::new, Sought::from);
+        Self { settings, found, contexts: Contexts::new(sharing) }
     }
 
     /// Which of this backend's devices it is that the application knows by this handle.
@@ -57,8 +52,8 @@ impl OpenClBackend {
     pub fn device_of(&self, device: cl_device_id) -> Result<DeviceId, BackendError> {
         let found = self.found()?;
         let known = found.devices.iter().find(|known| known.handle == DeviceHandle(device));
-        known.map(|known| known.info.id).ok_or_else(|| BackendError::NoDevice {
-            message: format!("the handle {device:p} is none of: {}", found.names()),
+        known.map(|known| known.info.id).ok_or_else(|| {
+            BackendError::no_device(format!("with the handle {device:p}"), found.ids())
         })
     }
 
@@ -67,47 +62,15 @@ impl OpenClBackend {
     /// those of an abandoned one; a context of the application's is not.
     #[must_use]
     pub fn live_handles(&self) -> usize {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.as_ref().map_or(0, |found| found.driver.live.count())
+        self.found.get().map_or(0, |found| found.driver.live.count())
     }
 
     fn found(&self) -> Result<Arc<Found>, BackendError> {
-        let mut slot = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = &*slot {
-            return Ok(Arc::clone(found));
-        }
-        let driver = Driver::new(library::load(self.library.as_ref())?);
-        let devices = device::find(&driver)?;
-        let found = Arc::new(Found { driver, devices });
-        *slot = Some(Arc::clone(&found));
-        Ok(found)
+        self.found.get_or_find(|| Found::all(&self.settings))
     }
 
     fn place(&self, found: &Found, device: &Device) -> Result<Place, BackendError> {
         Ok(self.contexts.place(&found.driver, &found.devices, device)?)
-    }
-}
-
-impl Found {
-    fn device(&self, id: &DeviceId) -> Result<&Device, BackendError> {
-        self.devices.iter().find(|device| device.info.id == *id).ok_or_else(|| {
-            let message = format!("there is no device {id}; there are: {}", self.names());
-            BackendError::NoDevice { message }
-        })
-    }
-
-    fn names(&self) -> String {
-        let there: Vec<_> = self.devices.iter().map(|device| device.info.id.to_string()).collect();
-        if there.is_empty() { "none".to_owned() } else { there.join(", ") }
-    }
-
-    fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError> {
-        // All of them are asked, since each keeps what its binaries are sealed for.
-        let alike = self.devices.iter().filter(|device| device.target == *target);
-        alike.map(Device::toolchain).reduce(|first, _| first).ok_or_else(|| {
-            let message = format!("there is no device for the target `{}`", target.as_str());
-            BackendError::NoDevice { message }
-        })
     }
 }
 
@@ -119,78 +82,7 @@ impl Default for OpenClBackend {
 
 impl fmt::Debug for OpenClBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenClBackend")
-            .field("library", &self.library)
-            .field("allowed", &self.allowed)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Collects the settings of an [`OpenClBackend`].
-#[derive(Debug)]
-#[must_use]
-pub struct OpenClBackendBuilder {
-    library: Option<PathBuf>,
-    allowed: Vec<String>,
-    shared: bool,
-}
-
-impl OpenClBackendBuilder {
-    /// OpenCL's loader library, or a driver's own. Comes before `OPENCL_DYLIB_PATH` and the
-    /// system's.
-    pub fn library(mut self, path: impl Into<PathBuf>) -> Self {
-        self.library = Some(path.into());
-        self
-    }
-
-    /// Takes this option too, letter for letter. You vouch that it has the compiler read no file
-    /// whose content may change.
-    pub fn allow_option(mut self, option: impl Into<String>) -> Self {
-        self.allowed.push(option.into());
-        self
-    }
-
-    /// One context for all devices of a platform, so that they share buffers. Without it, each
-    /// device has its own.
-    pub fn shared_contexts(mut self) -> Self {
-        self.shared = true;
-        self
-    }
-
-    /// The backend. Touches nothing yet.
-    #[must_use]
-    pub fn build(self) -> OpenClBackend {
-        let sharing = if self.shared { Sharing::Platform } else { Sharing::Nothing };
-        self.finish(None, sharing)
-    }
-
-    /// A backend in a context that the application already has: its modules are made there, and
-    /// work with the application's buffers and queues. The devices are those of the context, in its
-    /// order; [`OpenClBackend::device_of`] tells their numbers.
-    ///
-    /// The context is retained until the backend and its modules are gone. Destroying a device
-    /// releases the modules and leaves the context as it is: whoever lost a device makes a new
-    /// context, and a new backend for it.
-    ///
-    /// # Errors
-    /// [`BackendError::Missing`] for the library; whatever the driver says.
-    ///
-    /// # Safety
-    /// `context` is a context, live until this returns. It was made through the library that this
-    /// backend loads (see [`library`](Self::library)), or through another loader of the same driver.
-    pub unsafe fn build_in(self, context: cl_context) -> Result<OpenClBackend, BackendError> {
-        let driver = Driver::new(library::load(self.library.as_ref())?);
-        // SAFETY: the caller's word.
-        let (context, handles) = unsafe { Context::of_application(&driver, context) }?;
-        let devices = device::describe_all(&driver, &handles)?;
-        let found = Arc::new(Found { driver, devices });
-        Ok(self.finish(Some(found), Sharing::All(Arc::new(context))))
-    }
-
-    fn finish(self, found: Option<Arc<Found>>, sharing: Sharing) -> OpenClBackend {
-        let Self { library, allowed, shared: _ } = self;
-        let (found, contexts) = (Mutex::new(found), Contexts::new(sharing));
-        OpenClBackend { library, allowed, found, contexts }
+        f.debug_struct("OpenClBackend").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -228,13 +120,11 @@ impl Backend for OpenClBackend {
     ) -> Result<(OpenClModule, Option<Artifact>), BackendError> {
         let found = self.found()?;
         let device = found.device(device)?;
-        let options = options::joined(spec.name(), spec.options(), &self.allowed)?;
-        let program = compile::build(&self.place(&found, device)?, spec, &options)?;
+        let options = options::check(spec.name(), spec.options(), &self.settings.allowed)?;
+        let program = compile::compile(&self.place(&found, device)?, spec, &options)?;
         // Before the binary, which takes longest: no binary is needed to see that this is wrong.
         let module = OpenClModule::new(program, spec.entry())?;
-        let binary = module.binary()?;
-        let artifact =
-            (!binary.is_empty()).then(|| Artifact::new(ARTIFACT, binary).sealed(&device.seal()));
+        let artifact = artifact::pack(module.binary()?, &device.seal());
         Ok((module, artifact))
     }
 
@@ -246,10 +136,10 @@ impl Backend for OpenClBackend {
     ) -> Result<OpenClModule, BackendError> {
         let found = self.found()?;
         let device = found.device(device)?;
-        artifact.check_seal(&device.seal())?;
-        let options = options::joined(spec.name(), spec.options(), &self.allowed)?;
+        let binary = artifact::unpack(artifact, &device.seal())?;
+        let options = options::check(spec.name(), spec.options(), &self.settings.allowed)?;
         let place = self.place(&found, device)?;
-        let program = compile::load(&place, artifact.binary(), &options)?;
+        let program = compile::load(&place, binary, &options)?;
         OpenClModule::new(program, spec.entry())
     }
 

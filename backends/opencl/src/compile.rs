@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
+use grainstore_runtime::parts::with_defines;
 use grainstore_runtime::{BackendError, KernelSpec, Language};
 
 use crate::context::Place;
@@ -19,14 +20,14 @@ const NOT_COMPILED: [i32; 6] = [-11, -15, -17, -43, -66, -67];
 /// The statuses that say: these bytes are no good. Those of a shortage are not among them.
 const BAD_BINARY: [i32; 4] = [-11, -30, -42, -44];
 
-/// Builds a program.
-pub(crate) fn build(
+/// Compiles a spec to a program that is built.
+pub(crate) fn compile(
     place: &Place,
     spec: &KernelSpec,
     options: &CStr,
 ) -> Result<Program, BackendError> {
     check(spec)?;
-    let program = Program::from_source(place, &source(spec))?;
+    let program = Program::from_source(place, &complete(&with_defines(spec, SOURCE_NAME)))?;
     if spec.headers().is_empty() {
         program.build(options).map_err(|failure| not_compiled(failure, &program, spec))?;
         return Ok(program);
@@ -36,7 +37,9 @@ pub(crate) fn build(
         .iter()
         .map(|(name, _)| CString::new(name.as_str()))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|_| unfit(spec, "a header's name", "names have no NUL characters"))?;
+        .map_err(|_| {
+            BackendError::unfit(spec, "a header's name", "names have no NUL characters")
+        })?;
     let mut headers = Vec::with_capacity(names.len());
     for (name, (_, content)) in names.iter().zip(spec.headers()) {
         headers.push((name.as_c_str(), Program::from_source(place, &complete(content))?));
@@ -45,7 +48,7 @@ pub(crate) fn build(
     program.link().map_err(|failure| not_compiled(failure, &program, spec))
 }
 
-/// Makes a program of a binary that [`build`] and the driver made before.
+/// Makes a program of a binary that [`compile`] and the driver made before.
 pub(crate) fn load(place: &Place, binary: &[u8], options: &CStr) -> Result<Program, BackendError> {
     let program = Program::from_binary(place, binary).map_err(|failure| bad_binary(failure, ""))?;
     program.build(options).map_err(|failure| bad_binary(failure, &program.log()))?;
@@ -55,38 +58,25 @@ pub(crate) fn load(place: &Place, binary: &[u8], options: &CStr) -> Result<Progr
 /// Refuses what this backend cannot do.
 fn check(spec: &KernelSpec) -> Result<(), BackendError> {
     if spec.language() != Language::OpenClC {
-        let what = format!("kernel `{}` is written in {}", spec.name(), spec.language());
-        return Err(BackendError::unsupported(what, "the OpenCL backend takes OpenCL C"));
+        return Err(BackendError::wrong_language(spec, "the OpenCL backend takes OpenCL C"));
     }
     if let Some((constant, _)) = spec.constants().first() {
         let what = format!("the specialization constant `{constant}`");
-        return Err(unfit(spec, &what, "OpenCL C has none; give it as a define"));
+        return Err(BackendError::unfit(spec, what, "OpenCL C has none; give it as a define"));
     }
     let texts = spec.headers().iter().map(|(_, content)| &**content).chain([spec.source()]);
     if texts.into_iter().any(|text| text.contains(&0)) {
-        return Err(unfit(spec, "a NUL character in the source", "OpenCL C is text"));
+        return Err(BackendError::unfit(spec, "a NUL character in the source", "OpenCL C is text"));
     }
     for (name, value) in spec.defines() {
         let line = format!("{name} {value}");
         let broken = name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == '=');
         if broken || line.contains(['\n', '\r', '\0']) || line.ends_with('\\') {
             let hint = "a define is a name without `=`, and a value of one line";
-            return Err(unfit(spec, &format!("the define `{name}`"), hint));
+            return Err(BackendError::unfit(spec, format!("the define `{name}`"), hint));
         }
     }
     Ok(())
-}
-
-/// The source with its defines in front, and its own lines counted from 1 all the same.
-fn source(spec: &KernelSpec) -> Vec<u8> {
-    let mut text = String::new();
-    for (name, value) in spec.defines() {
-        text.push_str(&format!("#define {name} {value}\n"));
-    }
-    text.push_str(&format!("#line 1 \"{SOURCE_NAME}\"\n"));
-    let mut text = text.into_bytes();
-    text.extend_from_slice(spec.source());
-    complete(&text)
 }
 
 /// Ends in a new line: the last directive of a text needs one.
@@ -115,8 +105,4 @@ fn bad_binary(failure: Failure, log: &str) -> BackendError {
     let log = log.trim();
     let reason = if log.is_empty() { failure.to_string() } else { format!("{failure}: {log}") };
     BackendError::InvalidArtifact { reason }
-}
-
-fn unfit(spec: &KernelSpec, what: &str, hint: &str) -> BackendError {
-    BackendError::unsupported(format!("{what} of kernel `{}`", spec.name()), hint)
 }

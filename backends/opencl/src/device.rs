@@ -1,7 +1,5 @@
 //! The devices of all drivers, numbered, and what the key says of them.
 
-use std::env;
-use std::ffi::{OsStr, OsString};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grainstore::{DeviceId, Family};
@@ -15,23 +13,7 @@ use opencl_sys::{
 use crate::driver::Driver;
 use crate::handle::DeviceHandle;
 use crate::status::Failure;
-
-/// How the variables begin that steer the compilers of the known drivers.
-const PREFIXES: [&str; 5] = ["AMD_OCL_", "CL_CONFIG_", "IGC_", "POCL_", "RUSTICL_"];
-
-/// Those of them that have nothing to do with the code.
-const HARMLESS: [&str; 9] = [
-    "POCL_AFFINITY",
-    // Which local sizes a binary holds code for beside the code for any: more of the same.
-    "POCL_BINARY_SPECIALIZE_WG",
-    "POCL_CACHE_DIR",
-    "POCL_DEBUG",
-    "POCL_DEVICES",
-    "POCL_KERNEL_CACHE",
-    "POCL_LEAVE_KERNEL_COMPILER_TEMP_FILES",
-    "POCL_MEMORY_LIMIT",
-    "POCL_TRACING",
-];
+use crate::toolchain;
 
 /// A device that was found.
 #[derive(Debug)]
@@ -51,13 +33,9 @@ impl Device {
     /// Who compiles for it, with the variables as they are now; and from now on its binaries are
     /// sealed for that, as their keys are.
     pub(crate) fn toolchain(&self) -> Toolchain {
-        let mut text = self.versions.clone();
-        for (name, value) in variables(env::vars_os()) {
-            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-            text.push_str(&format!("; {name}={value}"));
-        }
-        self.set_seal(&text);
-        Toolchain::new(text)
+        let toolchain = toolchain::of(&self.versions);
+        self.set_seal(toolchain.as_str());
+        toolchain
     }
 
     /// What its binaries are sealed for.
@@ -160,9 +138,11 @@ fn describe(
         target: Target::new(format!(
             "{platform_name}; {name}; vendor {vendor:#06x}; {version}; {bits} bits, {order} endian"
         )),
-        versions: format!(
-            "{platform_name} {platform_version}; driver {driver_version}; extensions {}",
-            digest(&extensions)
+        versions: toolchain::versions(
+            platform_name,
+            platform_version,
+            &driver_version,
+            &extensions,
         ),
         info: DeviceInfo {
             id: DeviceId::new(Family::OPENCL, index as u32),
@@ -173,50 +153,4 @@ fn describe(
         platform: number,
         seal: Mutex::new(None),
     }))
-}
-
-/// The extensions are dozens of names whose order means nothing; a digest says whether they differ.
-fn digest(extensions: &str) -> String {
-    let mut names: Vec<_> = extensions.split_whitespace().collect();
-    names.sort_unstable();
-    names.dedup();
-    let mut hex = blake3::hash(names.join(" ").as_bytes()).to_string();
-    hex.truncate(16);
-    hex
-}
-
-/// Those variables that change what a driver's compiler makes, sorted.
-fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
-    let starts = |name: &OsStr, list: &[&str]| {
-        list.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
-    };
-    let mut relevant: Vec<_> =
-        all.filter(|(name, _)| starts(name, &PREFIXES) && !starts(name, &HARMLESS)).collect();
-    relevant.sort();
-    relevant
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_order_of_extensions_means_nothing() {
-        assert_eq!(digest("a  b c"), digest("c b a"));
-        assert_ne!(digest("a b"), digest("ab"));
-    }
-
-    #[test]
-    fn only_variables_that_change_the_code_count() {
-        let pairs = [
-            "POCL_WORK_GROUP_METHOD",
-            "POCL_CACHE_DIR",
-            "POCL_BINARY_SPECIALIZE_WG",
-            "IGC_ShaderDumpEnable",
-            "HOME",
-        ];
-        let found = variables(pairs.iter().map(|name| (name.into(), "1".into())));
-        let names: Vec<_> = found.iter().map(|(name, _)| name.as_os_str()).collect();
-        assert_eq!(names, ["IGC_ShaderDumpEnable", "POCL_WORK_GROUP_METHOD"]);
-    }
 }

@@ -6,15 +6,18 @@
 //! a context of its own is one.
 
 use std::ffi::c_void;
+use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
+use grainstore_runtime::BackendError;
+use grainstore_runtime::parts::Live;
 use opencl_sys::{
     CL_DEVICE_PLATFORM, CL_DEVICE_TYPE_ALL, cl_device_info, cl_platform_id, cl_platform_info,
 };
 
-use crate::handle::{DeviceHandle, Live};
-use crate::library::Functions;
+use crate::handle::DeviceHandle;
+use crate::library::{self, Functions};
 use crate::status::Failure;
 
 /// `CL_DEVICE_NOT_FOUND`: a platform without devices says so by failing.
@@ -37,9 +40,10 @@ macro_rules! call {
 pub(crate) use call;
 
 impl Driver {
-    /// The calls of this library.
-    pub(crate) fn new(functions: Functions) -> Arc<Self> {
-        Arc::new(Self { functions, live: Live::default() })
+    /// Loads the library: the one chosen, or else the one that the variables or the system know.
+    pub(crate) fn load(chosen: Option<&Path>) -> Result<Arc<Self>, BackendError> {
+        let functions = library::load(chosen)?;
+        Ok(Arc::new(Self { functions, live: Live::default() }))
     }
 
     /// All platforms: one for each driver.

@@ -5,7 +5,6 @@ use std::fmt;
 use std::mem;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::driver::Driver;
 use crate::status::Failure;
@@ -33,7 +32,7 @@ impl Owned {
         driver: &Arc<Driver>,
         give_back: fn(&Driver, *mut c_void) -> Result<(), Failure>,
     ) -> Self {
-        driver.live.add();
+        driver.live.add(1);
         Self { raw, driver: Arc::clone(driver), give_back, counted: true }
     }
 
@@ -70,7 +69,7 @@ impl Owned {
     /// From here on it is not this one's any more.
     fn take(&mut self) -> *mut c_void {
         if self.counted {
-            self.driver.live.remove();
+            self.driver.live.remove(1);
         }
         mem::replace(&mut self.raw, ptr::null_mut())
     }
@@ -90,24 +89,6 @@ impl Drop for Owned {
 impl fmt::Debug for Owned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.raw, f)
-    }
-}
-
-/// How many objects this crate owns.
-#[derive(Debug, Default)]
-pub(crate) struct Live(AtomicUsize);
-
-impl Live {
-    pub(crate) fn count(&self) -> usize {
-        self.0.load(Ordering::Acquire)
-    }
-
-    fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn remove(&self) {
-        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 

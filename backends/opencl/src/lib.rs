@@ -43,8 +43,8 @@
 //! ```
 //!
 //! # The library
-//! The one given to [`OpenClBackendBuilder::library`], else those in `OPENCL_DYLIB_PATH` (separated
-//! by `;`), else the system's `libOpenCL.so.1`, `OpenCL.dll` or framework. Once loaded it stays:
+//! The one given to [`OpenClBackendBuilder::library`], else that in `GRAINSTORE_OPENCL_LIBRARY`, else
+//! those in `OPENCL_DYLIB_PATH` (separated by `;`), else the system's `libOpenCL.so.1`, `OpenCL.dll` or framework. Once loaded it stays:
 //! drivers have threads of their own.
 //!
 //! # Devices
@@ -112,12 +112,15 @@
 //! `POCL_KERNEL_CACHE=0`, PoCL 3.1 deletes what it unpacked as soon as one program of that binary is
 //! released, and ends the process if another one is being loaded from it just then.
 
+mod artifact;
 mod backend;
+mod builder;
 mod compile;
 mod context;
 mod contexts;
 mod device;
 mod driver;
+mod found;
 mod handle;
 mod library;
 mod log;
@@ -125,6 +128,8 @@ mod module;
 mod options;
 mod program;
 mod status;
+mod toolchain;
 
-pub use backend::{OpenClBackend, OpenClBackendBuilder};
+pub use backend::OpenClBackend;
+pub use builder::OpenClBackendBuilder;
 pub use module::{OpenClKernel, OpenClModule};

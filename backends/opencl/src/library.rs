@@ -1,11 +1,10 @@
 //! Finds OpenCL's loader library and looks up the functions that this crate calls.
 
 use std::env;
-use std::error::Error;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 
 use grainstore_runtime::BackendError;
+use grainstore_runtime::parts::{candidates, first_that_loads};
 use libloading::Library;
 use opencl_sys::cl_function_types::{
     clBuildProgram_t, clCompileProgram_t, clCreateContext_t, clCreateKernel_t,
@@ -15,8 +14,11 @@ use opencl_sys::cl_function_types::{
     clReleaseProgram_t, clRetainContext_t, clRetainDevice_t,
 };
 
-/// Where users of OpenCL crates already say where the library is: paths, separated by `;`.
-const VARIABLE: &str = "OPENCL_DYLIB_PATH";
+/// Where the library is, for those who have it elsewhere.
+const VARIABLE: &str = "GRAINSTORE_OPENCL_LIBRARY";
+
+/// Where users of OpenCL crates already say it: paths, separated by `;`.
+const FIELDS_VARIABLE: &str = "OPENCL_DYLIB_PATH";
 
 /// The system's own, the preferred name first.
 const NAMES: &[&str] = if cfg!(windows) {
@@ -71,43 +73,28 @@ functions! {
     clRetainDevice: clRetainDevice_t,
 }
 
-/// Loads the library: the one chosen, or else the system's.
-pub(crate) fn load(chosen: Option<&PathBuf>) -> Result<Functions, BackendError> {
-    let paths: Vec<OsString> = match (chosen, env::var_os(VARIABLE).filter(|text| !text.is_empty()))
-    {
-        (Some(path), _) => vec![path.into()],
-        (None, Some(text)) => text
-            .to_string_lossy()
-            .split(';')
-            .filter(|part| !part.is_empty())
-            .map(Into::into)
-            .collect(),
-        (None, None) => NAMES.iter().map(Into::into).collect(),
-    };
-    let mut refusals = Vec::new();
-    for path in &paths {
-        // SAFETY: loading runs the library's start-up code. It is OpenCL's loader by the system's
-        // or the user's own word.
-        match unsafe { Library::new(path.as_os_str()) } {
-            Ok(library) => {
-                let functions = Functions::of(&library);
-                // It stays for the life of the process: drivers start threads that run its code,
-                // and the functions are called without a look at it.
-                std::mem::forget(library);
-                return Ok(functions);
-            }
-            Err(error) => {
-                // The library's own words are one level down.
-                let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-                refusals.push(format!("`{}` ({words})", path.to_string_lossy()));
-            }
-        }
-    }
-    Err(BackendError::missing(
-        format!("OpenCL's loader library, {},", refusals.join(", ")),
-        format!(
-            "install it (on Debian `ocl-icd-libopencl1`, and a driver such as `pocl-opencl-icd`), or \
-             give its path with the variable `{VARIABLE}` or the builder's `library`"
-        ),
-    ))
+/// Loads the library: the one chosen, or else the one that the variables or the system know.
+pub(crate) fn load(chosen: Option<&Path>) -> Result<Functions, BackendError> {
+    let listed = env::var_os(FIELDS_VARIABLE).unwrap_or_default().to_string_lossy().into_owned();
+    let listed: Vec<_> = listed.split(';').filter(|path| !path.is_empty()).collect();
+    let names = if listed.is_empty() { NAMES } else { &listed };
+    let paths = candidates(chosen, VARIABLE, names);
+    // SAFETY: loading runs the library's start-up code. It is OpenCL's loader by the system's or the
+    // user's own word.
+    let library =
+        first_that_loads(&paths, |path| unsafe { Library::new(path) }).map_err(|why| {
+            BackendError::missing(
+                format!("OpenCL's loader library, {why},"),
+                format!(
+                    "install it (on Debian `ocl-icd-libopencl1`, and a driver such as \
+                 `pocl-opencl-icd`), or give its path with the variable `{VARIABLE}` or \
+                 `{FIELDS_VARIABLE}`, or the builder's `library`"
+                ),
+            )
+        })?;
+    let functions = Functions::of(&library);
+    // It stays for the life of the process: drivers start threads that run its code, and the
+    // functions are called without a look at it.
+    std::mem::forget(library);
+    Ok(functions)
 }

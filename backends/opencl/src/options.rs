@@ -22,7 +22,7 @@ const HEADERS: &str = "give the header's content with the spec (a manifest's `he
 
 /// The options as one text, as the driver wants them, or which one is refused, and why. `allowed`
 /// are those that the user of the backend vouches for.
-pub(crate) fn joined(
+pub(crate) fn check(
     kernel: &str,
     options: &[String],
     allowed: &[String],
@@ -31,7 +31,11 @@ pub(crate) fn joined(
     while let Some(word) = words.next() {
         if PAIRS.contains(&word) {
             let Some(value) = words.next() else {
-                return Err(refused(kernel, word, "it lacks its value, which is the next option"));
+                return Err(BackendError::refused_option(
+                    kernel,
+                    word,
+                    "it lacks its value, which is the next option",
+                ));
             };
             check_word(kernel, value)?;
             continue;
@@ -39,11 +43,16 @@ pub(crate) fn joined(
         check_word(kernel, word)?;
         let known = EXACT.contains(&word) || PREFIXES.iter().any(|prefix| word.starts_with(prefix));
         if !known && !allowed.iter().any(|option| option == word) {
-            return Err(refused(kernel, word, instead(word)));
+            return Err(BackendError::refused_option(kernel, word, instead(word)));
         }
     }
-    CString::new(options.join(" "))
-        .map_err(|_| refused(kernel, "with a NUL", "options are text without NUL characters"))
+    CString::new(options.join(" ")).map_err(|_| {
+        BackendError::refused_option(
+            kernel,
+            "with a NUL",
+            "options are text without NUL characters",
+        )
+    })
 }
 
 /// Drivers split the text at spaces and read quotes in their own ways, so a word with either could
@@ -52,7 +61,7 @@ fn check_word(kernel: &str, word: &str) -> Result<(), BackendError> {
     if word.is_empty() || word.contains(|c: char| c.is_whitespace() || "\"'\\".contains(c)) {
         let hint = "give each option as one of its own, and a macro whose value holds spaces or \
                     quotes as a define";
-        return Err(refused(kernel, word, hint));
+        return Err(BackendError::refused_option(kernel, word, hint));
     }
     Ok(())
 }
@@ -68,13 +77,6 @@ fn instead(word: &str) -> &'static str {
     }
 }
 
-fn refused(kernel: &str, option: &str, hint: &str) -> BackendError {
-    BackendError::unsupported(
-        format!("the option `{option}` of kernel `{kernel}` is refused"),
-        hint,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,7 +84,7 @@ mod tests {
     fn checked(options: &[&str], allowed: &[&str]) -> Result<String, String> {
         let options: Vec<String> = options.iter().map(ToString::to_string).collect();
         let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-        joined("k", &options, &allowed)
+        check("k", &options, &allowed)
             .map(|text| text.into_string().unwrap_or_default())
             .map_err(|error| error.to_string())
     }

@@ -27,7 +27,12 @@ fn missing(opencl: &OpenClBackend) -> String {
 #[test]
 fn a_missing_library_says_what_would_help() {
     let text = missing(&OpenClBackend::builder().library("/nowhere/libOpenCL.so.1").build());
-    for word in ["`/nowhere/libOpenCL.so.1`", "ocl-icd-libopencl1", "`OPENCL_DYLIB_PATH`"] {
+    for word in [
+        "`/nowhere/libOpenCL.so.1`",
+        "ocl-icd-libopencl1",
+        "`GRAINSTORE_OPENCL_LIBRARY`",
+        "`OPENCL_DYLIB_PATH`",
+    ] {
         assert!(text.contains(word), "{text}");
     }
 }
@@ -35,6 +40,23 @@ fn a_missing_library_says_what_would_help() {
 #[test]
 fn the_variable_for_the_library_is_heeded() {
     let test = "the_variable_for_the_library_is_heeded";
+    if !is_child() {
+        let variables = [
+            ("GRAINSTORE_OPENCL_LIBRARY", "/nowhere/a.so"),
+            ("OPENCL_DYLIB_PATH", "/nowhere/b.so"),
+        ];
+        in_child(test, &variables);
+        return;
+    }
+    let text = missing(&OpenClBackend::new());
+    assert!(text.contains("`/nowhere/a.so`") && !text.contains("b.so"), "{text}");
+    let text = missing(&OpenClBackend::builder().library("/nowhere/c.so").build());
+    assert!(text.contains("`/nowhere/c.so`") && !text.contains("a.so"), "{text}");
+}
+
+#[test]
+fn the_fields_own_variable_is_heeded_too() {
+    let test = "the_fields_own_variable_is_heeded_too";
     if !is_child() {
         in_child(test, &[("OPENCL_DYLIB_PATH", "/nowhere/a.so;/nowhere/b.so")]);
         return;

@@ -16,7 +16,8 @@ const ENVIRONMENT: &str = "\
 Environment:
   GRAINSTORE_DIR     the folder of the store, where --store does not say
   CC                 the C compiler of the host backend
-  OPENCL_DYLIB_PATH  the loader library of the opencl backend
+  GRAINSTORE_OPENCL_LIBRARY, OPENCL_DYLIB_PATH
+                     the loader library of the opencl backend
   GRAINSTORE_NVRTC_LIBRARY, GRAINSTORE_CUDA_LIBRARY
                      NVRTC and the driver of the cuda backend
   GRAINSTORE_VULKAN_LIBRARY
