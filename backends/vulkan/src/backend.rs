@@ -2,24 +2,24 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use grainstore::{DeviceId, Family};
+use grainstore_runtime::parts::{Live, Sought};
 use grainstore_runtime::{
     Artifact, Backend, BackendError, DeviceInfo, KernelSpec, Language, Target, Toolchain,
 };
 
 use crate::artifact;
+use crate::builder::{Settings, VulkanBackendBuilder};
 use crate::compile::{self, Compiled};
-use crate::device::{self, Device, Place};
-use crate::driver::Instance;
+use crate::context::VulkanDevice;
+use crate::device::{Device, Place};
 use crate::existing::ExistingDevice;
-use crate::library;
-use crate::logical::VulkanDevice;
+use crate::found::Found;
 use crate::module::VulkanModule;
 use crate::pipeline::{Made, Pipeline};
+use crate::toolchain::with_translator;
 
 /// The languages that this was built for, the one that is not translated first.
 const LANGUAGES: &[Language] = &[
@@ -32,14 +32,13 @@ const LANGUAGES: &[Language] = &[
 
 /// All Vulkan devices of this machine, or those of the user's own, as a backend.
 pub struct VulkanBackend {
-    library: Option<PathBuf>,
+    settings: Settings,
     /// The user's own; none means to look for them.
     given: Mutex<Vec<ExistingDevice>>,
-    /// Looked for until it is found: what is installed later counts too.
-    found: Mutex<Option<Arc<Vec<Device>>>>,
+    found: Sought<Found>,
     /// Those of its own that were made, by the device's number.
     devices: Mutex<HashMap<u32, Arc<VulkanDevice>>>,
-    live: Arc<AtomicUsize>,
+    live: Live,
 }
 
 impl VulkanBackend {
@@ -51,7 +50,17 @@ impl VulkanBackend {
 
     /// With settings of one's own.
     pub fn builder() -> VulkanBackendBuilder {
-        VulkanBackendBuilder { library: None, given: Vec::new() }
+        VulkanBackendBuilder::default()
+    }
+
+    pub(crate) fn with(settings: Settings, given: Vec<ExistingDevice>) -> Self {
+        Self {
+            settings,
+            given: Mutex::new(given),
+            found: Sought::new(),
+            devices: Mutex::default(),
+            live: Live::default(),
+        }
     }
 
     /// How many native handles there are that this backend made and did not destroy yet: devices of
@@ -59,7 +68,7 @@ impl VulkanBackend {
     /// backend, is not among them.
     #[must_use]
     pub fn live_handles(&self) -> usize {
-        self.live.load(Ordering::Relaxed)
+        self.live.count()
     }
 
     /// Puts a new device in the place of one that was given to the builder, such as one made after
@@ -78,27 +87,20 @@ impl VulkanBackend {
             });
         };
         *place = new;
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // Who looks for devices holds what is found and then wants what is given.
+        drop(given);
+        self.found.forget();
         Ok(())
     }
 
-    fn found(&self) -> Result<Arc<Vec<Device>>, BackendError> {
-        // In this order everywhere: what is given, then what is found.
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut slot = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = &*slot {
-            return Ok(Arc::clone(found));
-        }
-        let devices = if given.is_empty() {
-            device::find(&Instance::new(&library::load(self.library.as_ref())?)?)?
-        } else {
-            let all = given.iter().enumerate();
-            all.map(|(index, given)| Device::existing(given, index, &self.live))
-                .collect::<Result<_, _>>()?
-        };
-        let found = Arc::new(devices);
-        *slot = Some(Arc::clone(&found));
-        Ok(found)
+    fn found(&self) -> Result<Arc<Found>, BackendError> {
+        self.found.get_or_find(|| {
+            let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+            if given.is_empty() {
+                return Found::all(&self.settings);
+            }
+            Found::of_application(&given, &self.live)
+        })
     }
 
     /// The logical device, made if it is not there.
@@ -130,14 +132,6 @@ impl VulkanBackend {
     }
 }
 
-fn by_id<'a>(devices: &'a [Device], id: &DeviceId) -> Result<&'a Device, BackendError> {
-    devices.iter().find(|device| device.info.id == *id).ok_or_else(|| {
-        let there: Vec<_> = devices.iter().map(|device| device.info.id.to_string()).collect();
-        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        BackendError::NoDevice { message: format!("there is no device {id}; there are: {there}") }
-    })
-}
-
 impl Default for VulkanBackend {
     fn default() -> Self {
         Self::new()
@@ -147,46 +141,9 @@ impl Default for VulkanBackend {
 impl fmt::Debug for VulkanBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VulkanBackend")
-            .field("library", &self.library)
+            .field("settings", &self.settings)
             .field("live_handles", &self.live_handles())
             .finish_non_exhaustive()
-    }
-}
-
-/// Collects the settings of a [`VulkanBackend`].
-#[derive(Debug)]
-#[must_use]
-pub struct VulkanBackendBuilder {
-    library: Option<PathBuf>,
-    given: Vec<ExistingDevice>,
-}
-
-impl VulkanBackendBuilder {
-    /// Vulkan's loader library, or a driver's own. Comes before `GRAINSTORE_VULKAN_LIBRARY` and the
-    /// system's.
-    pub fn library(mut self, path: impl Into<PathBuf>) -> Self {
-        self.library = Some(path.into());
-        self
-    }
-
-    /// A device that your application has made already. With one or more of them, these are all the
-    /// devices, numbered as they are given, and no library is looked for.
-    pub fn device(mut self, device: ExistingDevice) -> Self {
-        self.given.push(device);
-        self
-    }
-
-    /// The backend. Touches nothing yet.
-    #[must_use]
-    pub fn build(self) -> VulkanBackend {
-        let Self { library, given } = self;
-        VulkanBackend {
-            library,
-            given: Mutex::new(given),
-            found: Mutex::default(),
-            devices: Mutex::default(),
-            live: Arc::default(),
-        }
     }
 }
 
@@ -206,28 +163,20 @@ impl Backend for VulkanBackend {
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>, BackendError> {
-        Ok(self.found()?.iter().map(|device| device.info.clone()).collect())
+        Ok(self.found()?.devices.iter().map(|device| device.info.clone()).collect())
     }
 
     fn target(&self, device: &DeviceId) -> Result<Target, BackendError> {
-        Ok(by_id(&self.found()?, device)?.target.clone())
+        Ok(self.found()?.device(device)?.target.clone())
     }
 
     fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError> {
-        let found = self.found()?;
-        let device = found.iter().find(|device| device.target == *target);
-        device.map(Device::toolchain).ok_or_else(|| {
-            let message = format!("there is no device for the target `{}`", target.as_str());
-            BackendError::NoDevice { message }
-        })
+        self.found()?.toolchain(target)
     }
 
     fn toolchain_for(&self, target: &Target, spec: &KernelSpec) -> Result<Toolchain, BackendError> {
         let toolchain = self.toolchain(target)?;
-        Ok(match compile::translator(spec) {
-            Some(translator) => Toolchain::new(format!("{translator}; {}", toolchain.as_str())),
-            None => toolchain,
-        })
+        Ok(Toolchain::new(with_translator(spec, toolchain.as_str())))
     }
 
     fn build(
@@ -236,10 +185,10 @@ impl Backend for VulkanBackend {
         spec: &KernelSpec,
     ) -> Result<(VulkanModule, Option<Artifact>), BackendError> {
         let found = self.found()?;
-        let device = by_id(&found, device)?;
+        let device = found.device(device)?;
         let compiled = compile::compile(spec)?;
         let (module, cache) = self.make(device, spec, &compiled, &[])?;
-        Ok((module, artifact::pack(&compiled, cache, &seal(device, spec))))
+        Ok((module, artifact::pack(&compiled, cache, &with_translator(spec, &device.seal()))))
     }
 
     fn load(
@@ -249,8 +198,8 @@ impl Backend for VulkanBackend {
         artifact: &Artifact,
     ) -> Result<VulkanModule, BackendError> {
         let found = self.found()?;
-        let device = by_id(&found, device)?;
-        let seal = seal(device, spec);
+        let device = found.device(device)?;
+        let seal = with_translator(spec, &device.seal());
         let (compiled, cache) = artifact::unpack(artifact, spec, &device.owner, &seal)?;
         self.make(device, spec, &compiled, cache).map(|(module, _)| module)
     }
@@ -280,13 +229,5 @@ impl Backend for VulkanBackend {
             "its own driver makes the code: run on a machine that has it. To check a source with no \
              device, use `grainstore_vulkan::to_spirv`",
         ))
-    }
-}
-
-/// What an artifact of this kernel is sealed for.
-fn seal(device: &Device, spec: &KernelSpec) -> String {
-    match compile::translator(spec) {
-        Some(translator) => format!("{translator}; {}", device.seal()),
-        None => device.seal(),
     }
 }

@@ -35,7 +35,7 @@ pub fn to_spirv(spec: &KernelSpec) -> Result<Vec<u32>, BackendError> {
 /// Compiles and checks.
 pub(crate) fn compile(spec: &KernelSpec) -> Result<Compiled, BackendError> {
     check(spec)?;
-    let options = options::of(spec)?;
+    let options = options::check(spec)?;
     if spec.language() == Language::SpirV {
         let malformed =
             |why: Malformed| BackendError::Compile { log: format!("{}.spv: {why}", spec.name()) };
@@ -123,13 +123,13 @@ fn check(spec: &KernelSpec) -> Result<(), BackendError> {
     if let Some((header, _)) = spec.headers().first() {
         let hint = "nothing here resolves `#include`; give the source with its headers pasted in, \
                     or SPIR-V that a compiler with a preprocessor made of it";
-        return Err(unfit(spec, &format!("the header `{header}`"), hint));
+        return Err(BackendError::unfit(spec, format!("the header `{header}`"), hint));
     }
     let Some((define, _)) = spec.defines().first() else { return Ok(()) };
     if !takes_defines {
         let hint = "WGSL and SPIR-V have no preprocessor; give it as a specialization constant (an \
                     `override` in WGSL)";
-        return Err(unfit(spec, &format!("the define `{define}`"), hint));
+        return Err(BackendError::unfit(spec, format!("the define `{define}`"), hint));
     }
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -139,7 +139,7 @@ fn check(spec: &KernelSpec) -> Result<(), BackendError> {
     match spec.defines().iter().find(|(name, value)| !is_name(name) || !is_value(value)) {
         Some((define, _)) => {
             let hint = "a define is a plain name, and a value of one line";
-            Err(unfit(spec, &format!("the define `{define}`"), hint))
+            Err(BackendError::unfit(spec, format!("the define `{define}`"), hint))
         }
         None => Ok(()),
     }
@@ -166,15 +166,10 @@ pub(crate) fn translator(spec: &KernelSpec) -> Option<&'static str> {
 
 /// The language is not one of these.
 pub(crate) fn not_taken(spec: &KernelSpec) -> BackendError {
-    let what = format!("kernel `{}` is written in {}", spec.name(), spec.language());
     let hint = match spec.language() {
         Language::Wgsl => "this grainstore-vulkan was built without its feature `wgsl`",
         Language::Glsl => "this grainstore-vulkan was built without its feature `glsl`",
         _ => "the Vulkan backend takes SPIR-V, WGSL and GLSL",
     };
-    BackendError::unsupported(what, hint)
-}
-
-fn unfit(spec: &KernelSpec, what: &str, hint: &str) -> BackendError {
-    BackendError::unsupported(format!("{what} of kernel `{}`", spec.name()), hint)
+    BackendError::wrong_language(spec, hint)
 }

@@ -1,40 +1,17 @@
 //! The devices that are there, numbered, and what the key says of them.
 
-use std::env;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use ash::vk;
 use grainstore::{DeviceId, Family};
+use grainstore_runtime::parts::{Live, digest_of_names};
 use grainstore_runtime::{BackendError, DeviceInfo, Target, Toolchain};
 
 use crate::artifact::CacheOwner;
+use crate::context::VulkanDevice;
 use crate::driver::{Facts, Instance};
 use crate::existing::ExistingDevice;
-use crate::logical::VulkanDevice;
-
-/// How the variables begin that steer the compilers of the known drivers.
-const PREFIXES: [&str; 19] = [
-    "ACO_", "AMD_", "ANV_", "AMDVLK_", "FD_", "GALLIUM_", "GALLIVM_", "INTEL_", "IR3_", "LP_",
-    "MESA_", "MVK_", "NAK_", "NIR_", "NVK_", "PAN_", "RADV_", "TU_", "__GL_",
-];
-
-/// Those of them that have nothing to do with the code.
-const HARMLESS: [&str; 13] = [
-    "GALLIUM_HUD",
-    "GALLIUM_LOG",
-    "INTEL_MEASURE",
-    "LP_NUM_THREADS",
-    "MESA_DISK_CACHE",
-    "MESA_GLSL_CACHE",
-    "MESA_LOADER",
-    "MESA_LOG",
-    "MESA_SHADER_CACHE",
-    "MESA_VK_WSI",
-    "MVK_CONFIG_LOG",
-    "__GL_SHADER_DISK_CACHE",
-    "__GL_SYNC",
-];
+use crate::toolchain;
 
 /// A device that was found, or given.
 pub(crate) struct Device {
@@ -70,13 +47,7 @@ pub(crate) struct Own {
 impl Device {
     /// Who compiles for it, with the variables as they are now.
     pub(crate) fn toolchain(&self) -> Toolchain {
-        let mut text = self.versions.clone();
-        for (name, value) in variables(env::vars_os().map(|(name, value)| {
-            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-        })) {
-            text.push_str(&format!("; {name}={value}"));
-        }
-        Toolchain::new(text)
+        toolchain::of(&self.versions)
     }
 
     /// What its artifacts are sealed for.
@@ -88,7 +59,7 @@ impl Device {
     pub(crate) fn existing(
         given: &ExistingDevice,
         index: usize,
-        live: &Arc<AtomicUsize>,
+        live: &Live,
     ) -> Result<Self, BackendError> {
         let facts = given.instance.facts(given.physical).ok_or_else(|| {
             BackendError::unsupported(
@@ -108,27 +79,14 @@ impl Device {
         let driver =
             if driver.is_empty() { format!("version {:#x}", facts.driver_version) } else { driver };
         let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
-        let mut versions = format!(
-            "{driver}; driver {:#x} of id {}, {}; Vulkan {}; cache {}",
-            facts.driver_version,
-            facts.driver_id,
-            hex(&facts.driver_uuid),
-            shown(facts.version),
-            hex(&facts.cache_uuid),
-        );
-        // A graphics card's UUID is its own, and equal cards share their kernels. The processor is
-        // the same within a machine, and what it can do is told apart by nothing else.
-        if facts.kind == vk::PhysicalDeviceType::CPU {
-            versions.push_str(&format!("; device {}", hex(&facts.device_uuid)));
-        }
         Self {
             target: Target::new(format!(
                 "{name}; {driver}; vendor {vendor:#06x}, device {device:#06x}; Vulkan {major}.{minor}; \
                  subgroups of {}; features {}",
                 facts.subgroup_size,
-                digest(features),
+                digest_of_names(features.iter().copied()),
             )),
-            versions,
+            versions: toolchain::versions(facts, &driver),
             owner: CacheOwner { vendor: *vendor, device: *device, uuid: facts.cache_uuid },
             info: DeviceInfo {
                 id: DeviceId::new(Family::VULKAN, index as u32),
@@ -180,57 +138,4 @@ fn order(facts: &Facts) -> impl Ord + '_ {
         _ => 4,
     };
     (rank, &facts.driver_name, &facts.name, facts.device_uuid, facts.cache_uuid)
-}
-
-fn shown(version: u32) -> String {
-    let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
-    format!("{major}.{minor}.{}", vk::api_version_patch(version))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The features are dozens of names whose order means nothing; a digest says whether they differ.
-fn digest(names: &[&str]) -> String {
-    let mut names = names.to_vec();
-    names.sort_unstable();
-    names.dedup();
-    let mut hex = blake3::hash(names.join(" ").as_bytes()).to_string();
-    hex.truncate(16);
-    hex
-}
-
-/// Those variables that change what a driver's compiler makes, sorted.
-fn variables(all: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let starts = |name: &str, list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
-    let mut relevant: Vec<_> =
-        all.filter(|(name, _)| starts(name, &PREFIXES) && !starts(name, &HARMLESS)).collect();
-    relevant.sort();
-    relevant
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_order_of_features_means_nothing() {
-        assert_eq!(digest(&["a", "b"]), digest(&["b", "a", "b"]));
-        assert_ne!(digest(&["a", "b"]), digest(&["ab"]));
-    }
-
-    #[test]
-    fn only_variables_that_change_the_code_count() {
-        let names = [
-            "RADV_DEBUG",
-            "MESA_SHADER_CACHE_DIR",
-            "LP_NATIVE_VECTOR_WIDTH",
-            "HOME",
-            "LP_NUM_THREADS",
-        ];
-        let found = variables(names.iter().map(|name| ((*name).to_owned(), "1".to_owned())));
-        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["LP_NATIVE_VECTOR_WIDTH", "RADV_DEBUG"]);
-    }
 }

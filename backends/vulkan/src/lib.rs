@@ -127,26 +127,30 @@
 
 mod artifact;
 mod backend;
+mod builder;
 mod compile;
+mod context;
 mod device;
 mod driver;
 mod existing;
 mod features;
+mod found;
 mod library;
-mod logical;
 mod module;
 mod options;
 mod pipeline;
 mod spirv;
 mod status;
+mod toolchain;
 #[cfg(any(feature = "wgsl", feature = "glsl"))]
 mod translate;
 
 pub use ash;
 
-pub use backend::{VulkanBackend, VulkanBackendBuilder};
+pub use backend::VulkanBackend;
+pub use builder::VulkanBackendBuilder;
 pub use compile::to_spirv;
+pub use context::{QueueGuard, VulkanDevice};
 pub use existing::ExistingDevice;
-pub use logical::{QueueGuard, VulkanDevice};
 pub use module::VulkanModule;
 pub use spirv::Binding;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::logical::VulkanDevice;
+use crate::context::VulkanDevice;
 use crate::pipeline::Pipeline;
 use crate::spirv::{Binding, Interface};
 

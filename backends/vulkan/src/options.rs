@@ -16,14 +16,18 @@ pub(crate) struct Options {
 }
 
 /// The options of this spec, or which one is refused, and why.
-pub(crate) fn of(spec: &KernelSpec) -> Result<Options, BackendError> {
+pub(crate) fn check(spec: &KernelSpec) -> Result<Options, BackendError> {
     // GLSL promises neither.
     let wgsl = spec.language() == Language::Wgsl;
     let mut options = Options { checks: wgsl, zero_workgroup: wgsl };
     for option in spec.options() {
         match option.as_str() {
             _ if spec.language() == Language::SpirV => {
-                return Err(refused(spec, option, "SPIR-V is taken as it is"));
+                return Err(BackendError::refused_option(
+                    spec.name(),
+                    option,
+                    "SPIR-V is taken as it is",
+                ));
             }
             "--checked" => options.checks = true,
             "--unchecked" => options.checks = false,
@@ -32,18 +36,11 @@ pub(crate) fn of(spec: &KernelSpec) -> Result<Options, BackendError> {
             _ => {
                 let hint = "the Vulkan backend knows --checked, --unchecked, \
                             --zero-workgroup-memory and --no-zero-workgroup-memory";
-                return Err(refused(spec, option, hint));
+                return Err(BackendError::refused_option(spec.name(), option, hint));
             }
         }
     }
     Ok(options)
-}
-
-fn refused(spec: &KernelSpec, option: &str, hint: &str) -> BackendError {
-    BackendError::unsupported(
-        format!("the option `{option}` of kernel `{}` is refused", spec.name()),
-        hint,
-    )
 }
 
 #[cfg(test)]
@@ -53,7 +50,7 @@ mod tests {
     fn options(language: Language, options: &[&str]) -> Result<Options, String> {
         let spec = KernelSpec::builder("k", language).source("text");
         let spec = options.iter().fold(spec, |spec, option| spec.option(*option));
-        of(&spec.build().unwrap()).map_err(|error| error.to_string())
+        check(&spec.build().unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,17 +1,16 @@
 //! From checked SPIR-V to a pipeline, and back to its cache's data. With `driver`, `existing` and
-//! `logical`, this is where Vulkan is called.
+//! `context`, this is where Vulkan is called.
 
 use std::ffi::CString;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use ash::vk;
 use grainstore_runtime::BackendError;
 
 use crate::artifact::worth_keeping;
 use crate::compile::Compiled;
+use crate::context::VulkanDevice;
 use crate::features;
-use crate::logical::VulkanDevice;
 use crate::spirv::{Binding, Interface, Specialized};
 use crate::status::{failed, name};
 
@@ -186,12 +185,12 @@ impl Pipeline {
         unsafe { self.device.device().destroy_pipeline_cache(self.cache, None) };
         self.cache = vk::PipelineCache::null();
         self.handles -= 1;
-        self.device.count().fetch_sub(1, Ordering::Relaxed);
+        self.device.live().remove(1);
     }
 
     fn made(&mut self) {
         self.handles += 1;
-        self.device.count().fetch_add(1, Ordering::Relaxed);
+        self.device.live().add(1);
     }
 }
 
@@ -212,7 +211,7 @@ impl Drop for Pipeline {
             }
             device.destroy_shader_module(self.shader, None);
         }
-        self.device.count().fetch_sub(self.handles, Ordering::Relaxed);
+        self.device.live().remove(self.handles);
     }
 }
 

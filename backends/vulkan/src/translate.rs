@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
+use grainstore_runtime::parts::digest;
 use grainstore_runtime::{BackendError, KernelSpec, Language};
 use naga::back::PipelineConstants;
 use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
@@ -27,8 +28,7 @@ pub(crate) fn translator() -> &'static str {
     static TRANSLATOR: OnceLock<String> = OnceLock::new();
     TRANSLATOR.get_or_init(|| {
         let made = probe().map(|words| spirv::to_bytes(&words)).unwrap_or_default();
-        let digest = blake3::hash(&made).to_hex();
-        format!("{NAGA} ({})", &digest[..8])
+        format!("{NAGA} ({})", &digest(made)[..8])
     })
 }
 

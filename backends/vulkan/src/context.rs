@@ -1,14 +1,14 @@
-//! A device to work with: the logical device, its queue, and the lock around that.
+//! What a device's modules live in: the logical device, its queue, and the lock around that.
 
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::process;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ash::{khr, vk};
 use grainstore_runtime::BackendError;
+use grainstore_runtime::parts::Live;
 
 use crate::device::Own;
 use crate::driver::Instance;
@@ -31,7 +31,7 @@ pub struct VulkanDevice {
     version: Option<u32>,
     /// What kernels may need; not known for a device of the user's.
     abilities: Option<Vec<&'static str>>,
-    live: Arc<AtomicUsize>,
+    live: Live,
     /// Whether this destroys it in the end.
     owned: bool,
     /// The process that it belongs to.
@@ -42,7 +42,7 @@ pub struct VulkanDevice {
 
 impl VulkanDevice {
     /// A new device. `live` counts what is made.
-    pub(crate) fn make(own: &Own, live: &Arc<AtomicUsize>) -> Result<Self, BackendError> {
+    pub(crate) fn make(own: &Own, live: &Live) -> Result<Self, BackendError> {
         let priorities = [1.0];
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(own.queue_family)
@@ -67,7 +67,7 @@ impl VulkanDevice {
         // extensions, and what the info points to lives until the call returns.
         let raw = unsafe { own.instance.raw().create_device(own.physical, &create, None) }
             .map_err(failed("vkCreateDevice"))?;
-        live.fetch_add(1, Ordering::Relaxed);
+        live.add(1);
         // SAFETY: the device was made with one queue of this family.
         let queue = unsafe { raw.get_device_queue(own.queue_family, 0) };
         Ok(Self {
@@ -80,7 +80,7 @@ impl VulkanDevice {
             limits: own.limits,
             version: Some(own.version),
             abilities: Some(own.abilities.clone()),
-            live: Arc::clone(live),
+            live: live.clone(),
             owned: true,
             process: process::id(),
             _keep_alive: None,
@@ -91,7 +91,7 @@ impl VulkanDevice {
     pub(crate) fn existing(
         given: &ExistingDevice,
         limits: vk::PhysicalDeviceLimits,
-        live: &Arc<AtomicUsize>,
+        live: &Live,
     ) -> Self {
         Self {
             instance: Arc::clone(&given.instance),
@@ -103,7 +103,7 @@ impl VulkanDevice {
             limits,
             version: None,
             abilities: None,
-            live: Arc::clone(live),
+            live: live.clone(),
             owned: false,
             process: process::id(),
             _keep_alive: given.keep_alive.clone(),
@@ -167,7 +167,7 @@ impl VulkanDevice {
     }
 
     /// Counts native handles that were made, or given back.
-    pub(crate) fn count(&self) -> &AtomicUsize {
+    pub(crate) fn live(&self) -> &Live {
         &self.live
     }
 
@@ -192,7 +192,7 @@ impl Drop for VulkanDevice {
         // SAFETY: modules keep this alive, so none of them is left; whoever made things of their
         // own on the device keeps it too, as the documentation says.
         unsafe { self.raw.destroy_device(None) };
-        self.live.fetch_sub(1, Ordering::Relaxed);
+        self.live.remove(1);
     }
 }
 
