@@ -1,21 +1,22 @@
 //! The [`Backend`] itself: ties compiler, artifact and module together.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use grainstore::{DeviceId, Family};
+use grainstore_runtime::parts::Live;
 use grainstore_runtime::{
     Artifact, Backend, BackendError, DeviceInfo, KernelSpec, Language, Target, Toolchain,
 };
 
-use crate::compile::{self, Settings};
+use crate::artifact;
+use crate::builder::{HostBackendBuilder, Settings};
+use crate::compile;
 use crate::compiler::Choice;
 use crate::device;
-use crate::identity::Identities;
-use crate::live::Count;
 use crate::module::{self, HostModule};
 use crate::object_file;
 use crate::options;
+use crate::toolchain::Identities;
 
 /// The plain CPU as a backend: C compiled by the system's compiler.
 ///
@@ -25,7 +26,7 @@ pub struct HostBackend {
     choice: Choice,
     identities: Identities,
     settings: Settings,
-    loaded: Count,
+    live: Live,
 }
 
 impl HostBackend {
@@ -37,14 +38,12 @@ impl HostBackend {
 
     /// With settings of one's own.
     pub fn builder() -> HostBackendBuilder {
-        HostBackendBuilder {
-            compiler: None,
-            settings: Settings {
-                scratch: None,
-                deadline: Duration::from_secs(300),
-                allowed: Vec::new(),
-            },
-        }
+        HostBackendBuilder::default()
+    }
+
+    pub(crate) fn with(compiler: Option<PathBuf>, settings: Settings) -> Self {
+        let choice = Choice::new(compiler);
+        Self { choice, identities: Identities::default(), settings, live: Live::default() }
     }
 
     /// Kills the compilers that run now, with all that they started, and starts none any more: for
@@ -57,11 +56,11 @@ impl HostBackend {
     /// was unloaded or dropped.
     #[must_use]
     pub fn live_handles(&self) -> usize {
-        self.loaded.get()
+        self.live.count()
     }
 
     fn module(&self, bytes: &[u8], functions: Vec<String>) -> Result<HostModule, BackendError> {
-        HostModule::load(bytes, functions, self.settings.scratch.as_deref(), &self.loaded)
+        HostModule::load(bytes, functions, self.settings.scratch.as_deref(), &self.live)
     }
 
     /// Compiles, and looks at the outcome: the shared object's bytes and its functions.
@@ -83,53 +82,6 @@ impl HostBackend {
 impl Default for HostBackend {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// Collects the settings of a [`HostBackend`].
-#[derive(Debug)]
-#[must_use]
-pub struct HostBackendBuilder {
-    compiler: Option<PathBuf>,
-    settings: Settings,
-}
-
-impl HostBackendBuilder {
-    /// The compiler: a path, or a name to look for in `PATH`. Comes before `$CC` and all others.
-    pub fn compiler(mut self, path: impl Into<PathBuf>) -> Self {
-        self.compiler = Some(path.into());
-        self
-    }
-
-    /// How long one run of the compiler may take before it is killed. The default is five minutes.
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.settings.deadline = deadline;
-        self
-    }
-
-    /// The folder in which private working folders are made. The default is the system's own for
-    /// temporary files.
-    pub fn scratch_folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.settings.scratch = Some(folder.into());
-        self
-    }
-
-    /// Takes this option too, letter for letter. You vouch that it has the compiler read no file
-    /// whose content may change, and write none.
-    pub fn allow_option(mut self, option: impl Into<String>) -> Self {
-        self.settings.allowed.push(option.into());
-        self
-    }
-
-    /// The backend. Touches nothing yet.
-    #[must_use]
-    pub fn build(self) -> HostBackend {
-        HostBackend {
-            choice: Choice::new(self.compiler),
-            identities: Identities::default(),
-            settings: self.settings,
-            loaded: Count::default(),
-        }
     }
 }
 
@@ -186,7 +138,7 @@ impl Backend for HostBackend {
         device::check(device)?;
         let (bytes, functions) = self.compile(spec)?;
         let module = self.module(&bytes, functions)?;
-        Ok((module, Some(artifact(bytes))))
+        Ok((module, Some(artifact::pack(bytes))))
     }
 
     fn load(
@@ -196,10 +148,7 @@ impl Backend for HostBackend {
         artifact: &Artifact,
     ) -> Result<HostModule, BackendError> {
         device::check(device)?;
-        artifact.check_seal(device::target().as_str())?;
-        let bytes = artifact.binary();
-        let functions = object_file::functions(bytes)
-            .map_err(|reason| BackendError::InvalidArtifact { reason })?;
+        let (bytes, functions) = artifact::unpack(artifact)?;
         if let Some(entry) = spec.entry() {
             module::require(&functions, entry)?;
         }
@@ -221,13 +170,8 @@ impl Backend for HostBackend {
 
     fn compile_for(&self, target: &Target, spec: &KernelSpec) -> Result<Artifact, BackendError> {
         check_target(target)?;
-        self.compile(spec).map(|(bytes, _)| artifact(bytes))
+        self.compile(spec).map(|(bytes, _)| artifact::pack(bytes))
     }
-}
-
-/// The bytes as an artifact, sealed: the system's loader runs whatever it is given.
-fn artifact(bytes: Vec<u8>) -> Artifact {
-    Artifact::new(compile::ARTIFACT, bytes).sealed(device::target().as_str())
 }
 
 fn check_target(target: &Target) -> Result<(), BackendError> {

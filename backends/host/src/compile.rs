@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path};
 use std::process::Output;
-use std::time::Duration;
 
 use grainstore_runtime::{BackendError, KernelSpec, Language};
 
+use crate::artifact::OBJECT;
+use crate::builder::Settings;
 use crate::compiler::Compiler;
 use crate::log;
 use crate::options;
@@ -19,15 +20,6 @@ pub(crate) const SOURCE_FILE: &str = "grainstore-kernel.c";
 
 /// The folder of the headers.
 pub(crate) const HEADERS: &str = "grainstore-headers";
-
-/// The shared object: its file here, and the artifact's member.
-pub(crate) const ARTIFACT: &str = if cfg!(windows) {
-    "kernel.dll"
-} else if cfg!(target_vendor = "apple") {
-    "kernel.dylib"
-} else {
-    "kernel.so"
-};
 
 /// Lists the files that the compiler read, but for system headers.
 const DEPENDENCIES: &str = "grainstore-kernel.d";
@@ -42,17 +34,6 @@ const NO_TIME: [&str; 4] = [
     "-D__TIME__=\"00:00:00\"",
     "-D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\"",
 ];
-
-/// What a compilation needs besides the spec.
-#[derive(Debug)]
-pub(crate) struct Settings {
-    /// Where private folders are made, if not in the system's place.
-    pub(crate) scratch: Option<std::path::PathBuf>,
-    /// How long the compiler may take.
-    pub(crate) deadline: Duration,
-    /// Options that the user vouches for.
-    pub(crate) allowed: Vec<String>,
-}
 
 /// Compiles.
 pub(crate) fn compile(
@@ -90,7 +71,7 @@ pub(crate) fn compile(
     for (name, value) in spec.defines() {
         command.arg(format!("-D{name}={value}"));
     }
-    command.args(&options.compile).args(["-o", ARTIFACT, SOURCE_FILE]);
+    command.args(&options.compile).args(["-o", OBJECT, SOURCE_FILE]);
     command.args(&options.link).arg("-lm");
 
     let output = compiler.run(&mut command, settings.deadline)?;
@@ -98,12 +79,9 @@ pub(crate) fn compile(
         return Err(failure(&output, folder.path(), spec.name()));
     }
     check_dependencies(folder.path(), spec.name())?;
-    let result = folder.path().join(ARTIFACT);
+    let result = folder.path().join(OBJECT);
     fs::read(&result).map_err(|error| {
-        BackendError::failed(
-            "the compiler",
-            format!("it succeeded but left no {ARTIFACT}: {error}"),
-        )
+        BackendError::failed("the compiler", format!("it succeeded but left no {OBJECT}: {error}"))
     })
 }
 
@@ -111,10 +89,7 @@ pub(crate) fn compile(
 fn check(spec: &KernelSpec) -> Result<(), BackendError> {
     let name = spec.name();
     if spec.language() != Language::C {
-        return Err(BackendError::unsupported(
-            format!("kernel `{name}` is written in {}", spec.language()),
-            "the host backend takes C",
-        ));
+        return Err(BackendError::wrong_language(spec, "the host backend takes C"));
     }
     if let Some((constant, _)) = spec.constants().first() {
         return Err(BackendError::unsupported(
@@ -125,8 +100,9 @@ fn check(spec: &KernelSpec) -> Result<(), BackendError> {
     for (header, _) in spec.headers() {
         let plain = Path::new(header).components().all(|part| matches!(part, Component::Normal(_)));
         if header.is_empty() || header.contains(['\\', '\0']) || !plain {
-            return Err(BackendError::unsupported(
-                format!("the header name `{header}` of kernel `{name}`"),
+            return Err(BackendError::unfit(
+                spec,
+                format!("the header name `{header}`"),
                 "a header's name is a relative path without `.` and `..`, as in `math/common.h`",
             ));
         }
@@ -134,8 +110,9 @@ fn check(spec: &KernelSpec) -> Result<(), BackendError> {
     for (define, value) in spec.defines() {
         let text = format!("{define}{value}");
         if define.is_empty() || define.contains('=') || text.contains(['\0', '\n']) {
-            return Err(BackendError::unsupported(
-                format!("the define `{define}` of kernel `{name}`"),
+            return Err(BackendError::unfit(
+                spec,
+                format!("the define `{define}`"),
                 "a define is a name without `=`, and a value of one line",
             ));
         }

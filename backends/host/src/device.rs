@@ -13,9 +13,7 @@ pub(crate) fn check(device: &DeviceId) -> Result<(), BackendError> {
     if *device == DEVICE {
         return Ok(());
     }
-    Err(BackendError::NoDevice {
-        message: format!("there is no device {device}: the host backend has {DEVICE} alone"),
-    })
+    Err(BackendError::no_device(device, [DEVICE]))
 }
 
 /// The kind of object code that this very process can load.

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::compile;
+use crate::artifact::OBJECT;
 use crate::scratch::Scratch;
 
 /// A shared object that can be opened by its path until this is dropped.
@@ -71,7 +71,7 @@ impl Image {
 
     fn in_folder(bytes: &[u8], scratch: Option<&Path>) -> io::Result<Self> {
         let folder = Scratch::new(scratch)?;
-        let path = folder.path().join(compile::ARTIFACT);
+        let path = folder.path().join(OBJECT);
         File::create_new(&path)?.write_all(bytes)?;
         Ok(Self { path, place: Place::Folder(folder) })
     }

@@ -68,19 +68,21 @@
 //!
 //! Linux is where this is tested. On macOS and Windows the code is type-checked and has never run.
 
+mod artifact;
 mod backend;
+mod builder;
 mod compile;
 mod compiler;
 mod device;
-mod identity;
 mod image;
-mod live;
 mod log;
 mod module;
 mod object_file;
 mod options;
 mod run;
 mod scratch;
+mod toolchain;
 
-pub use backend::{HostBackend, HostBackendBuilder};
+pub use backend::HostBackend;
+pub use builder::HostBackendBuilder;
 pub use module::HostModule;

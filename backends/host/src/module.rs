@@ -5,10 +5,10 @@ use std::fmt;
 use std::path::Path;
 
 use grainstore_runtime::BackendError;
+use grainstore_runtime::parts::{Counted, Live};
 use libloading::{Library, Symbol};
 
 use crate::image::Image;
-use crate::live::{Count, Live};
 use crate::scratch::Scratch;
 
 /// A kernel in memory: a shared object whose functions can be called.
@@ -20,7 +20,7 @@ pub struct HostModule {
     library: Library,
     functions: Vec<String>,
     bytes: u64,
-    _live: Live,
+    _counted: Counted,
     _folder: Option<Scratch>,
 }
 
@@ -30,13 +30,13 @@ impl HostModule {
         bytes: &[u8],
         functions: Vec<String>,
         scratch: Option<&Path>,
-        count: &Count,
+        live: &Live,
     ) -> Result<Self, BackendError> {
         let image = Image::new(bytes, scratch)
             .map_err(|error| BackendError::failed("putting the shared object in place", error))?;
         let library = open(image.path())?;
-        let (bytes, live) = (bytes.len() as u64, count.one());
-        Ok(Self { library, functions, bytes, _live: live, _folder: image.into_keep() })
+        let (bytes, counted) = (bytes.len() as u64, live.hold(1));
+        Ok(Self { library, functions, bytes, _counted: counted, _folder: image.into_keep() })
     }
 
     /// The address of the function of that name, if the kernel defines it. Good until the module is

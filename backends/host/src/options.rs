@@ -128,7 +128,11 @@ pub(crate) fn check<'a>(
             sorted.compile.push(word);
         } else if PAIRS.contains(&word) {
             let Some(value) = words.next() else {
-                return Err(refused(kernel, word, "it lacks its value, which is the next option"));
+                return Err(BackendError::refused_option(
+                    kernel,
+                    word,
+                    "it lacks its value, which is the next option",
+                ));
             };
             sorted.compile.extend([word, value]);
         } else if LIBRARIES.contains(&word) {
@@ -136,7 +140,7 @@ pub(crate) fn check<'a>(
         } else if takes(word) {
             sorted.compile.push(word);
         } else {
-            return Err(refused(kernel, word, instead(word)));
+            return Err(BackendError::refused_option(kernel, word, instead(word)));
         }
     }
     Ok(sorted)
@@ -164,13 +168,6 @@ fn instead(word: &str) -> &'static str {
         "it is not among those known to read and write no file; leave it out, or if you know that \
          of it, add it with the builder's `allow_option`",
         |(_, hint)| hint,
-    )
-}
-
-fn refused(kernel: &str, option: &str, hint: &str) -> BackendError {
-    BackendError::unsupported(
-        format!("the option `{option}` of kernel `{kernel}` is refused"),
-        hint,
     )
 }
 

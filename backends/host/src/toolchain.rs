@@ -1,4 +1,4 @@
-//! Who the compiler is, in its own words: what the key says of it.
+//! Who makes the code of a kernel, as keys say it: the compiler, in its own words.
 
 use std::collections::HashMap;
 use std::env;
