@@ -29,7 +29,7 @@ pub(crate) fn compile(
     cache: Option<&PipelineCache>,
 ) -> Result<Pipelines, BackendError> {
     let source = check(spec)?;
-    let Options { render, layout, zero_workgroup } = options::of(spec)?;
+    let Options { render, layout, zero_workgroup } = options::check(spec)?;
     let constants = constants::of(spec)?;
     let layout = layout.map(|layout| layout.create(device, spec.name())).transpose()?;
     let compilation = PipelineCompilationOptions {
@@ -46,25 +46,21 @@ pub(crate) fn compile(
 
 /// Refuses what this backend cannot do.
 fn check(spec: &KernelSpec) -> Result<&str, BackendError> {
-    let name = spec.name();
-    let refused = |what: String, hint: &str| {
-        Err(BackendError::unsupported(format!("{what} of kernel `{name}`"), hint))
-    };
     if spec.language() != Language::Wgsl {
-        let what = format!("kernel `{name}` is written in {}", spec.language());
-        return Err(BackendError::unsupported(what, "the wgpu backend takes WGSL"));
+        return Err(BackendError::wrong_language(spec, "the wgpu backend takes WGSL"));
     }
     if let Some((define, _)) = spec.defines().first() {
         let hint = "WGSL has no preprocessor; declare it as an `override` and give it as a \
                     constant, or put the value into the source";
-        return refused(format!("the define `{define}`"), hint);
+        return Err(BackendError::unfit(spec, format!("the define `{define}`"), hint));
     }
     if let Some((header, _)) = spec.headers().first() {
         let hint = "WGSL has no `#include`; put the text in front of the source";
-        return refused(format!("the header `{header}`"), hint);
+        return Err(BackendError::unfit(spec, format!("the header `{header}`"), hint));
     }
     // A spec's text is UTF-8.
-    std::str::from_utf8(spec.source()).or_else(|_| refused("the source".into(), "WGSL is UTF-8"))
+    std::str::from_utf8(spec.source())
+        .map_err(|_| BackendError::unfit(spec, "the source", "WGSL is UTF-8"))
 }
 
 fn shader(device: &Device, spec: &KernelSpec, source: &str) -> Result<ShaderModule, BackendError> {

@@ -1,19 +1,11 @@
 //! A device of the application's, and what the key says of it.
 
 use grainstore::{DeviceId, Family};
+use grainstore_runtime::parts::digest;
 use grainstore_runtime::{DeviceInfo, Target, Toolchain};
-use wgpu::{AdapterInfo, Device, Features, Limits, Queue};
+use wgpu::{AdapterInfo, Device, Features, Limits};
 
-/// The major version of wgpu that this crate is for. Its cache data and its names for features and
-/// states stay the same within one.
-const WGPU: u32 = 30;
-
-/// Hold on a device and its queue.
-#[derive(Clone, Debug)]
-pub(crate) struct Held {
-    pub(crate) device: Device,
-    pub(crate) queue: Queue,
-}
+use crate::toolchain;
 
 /// What is said of a device, also while nobody holds it.
 #[derive(Clone, Debug)]
@@ -29,12 +21,12 @@ impl Profile {
         let info = DeviceInfo {
             id: DeviceId::new(Family::WGPU, index),
             name: adapter.name.clone(),
-            driver: driver(&adapter),
+            driver: toolchain::driver(&adapter),
         };
         Self {
             info,
             target: Target::new(target(&adapter, device.features(), &device.limits())),
-            toolchain: Toolchain::new(format!("wgpu {WGPU}; {}", driver(&adapter))),
+            toolchain: toolchain::of(&adapter),
         }
     }
 
@@ -42,13 +34,6 @@ impl Profile {
     pub(crate) fn seal(&self) -> String {
         format!("{} | {}", self.target.as_str(), self.toolchain.as_str())
     }
-}
-
-/// The driver and its version. The vendor's and the device's number, by which wgpu itself tells
-/// cache data apart, say nothing of it.
-fn driver(adapter: &AdapterInfo) -> String {
-    let AdapterInfo { backend, driver, driver_info, .. } = adapter;
-    format!("{backend} driver {driver} {driver_info}").trim_end().to_owned()
 }
 
 /// Features decide what wgpu makes of a shader, and limits what it refuses; both are those that the
@@ -62,15 +47,8 @@ fn target(adapter: &AdapterInfo, features: Features, limits: &Limits) -> String 
     format!(
         "{backend} {name} {vendor:04x}:{device:04x} {device_type:?}; subgroups {low} to {high}; \
          features {names}; limits {}",
-        digest(&format!("{limits:?}"))
+        digest(format!("{limits:?}"))
     )
-}
-
-/// Sixteen hexadecimal digits for a text that nobody reads.
-fn digest(text: &str) -> String {
-    let mut hex = blake3::hash(text.as_bytes()).to_string();
-    hex.truncate(16);
-    hex
 }
 
 #[cfg(test)]
@@ -102,12 +80,5 @@ mod tests {
             assert_ne!(*other, base);
             assert!(!others[..index].contains(other), "{other}");
         }
-    }
-
-    #[test]
-    fn the_drivers_version_is_said() {
-        let driver_info = "Mesa 22.3.6".to_owned();
-        let text = driver(&AdapterInfo { driver: "llvmpipe".into(), driver_info, ..adapter() });
-        assert_eq!(text, "vulkan driver llvmpipe Mesa 22.3.6");
     }
 }

@@ -66,21 +66,25 @@
 //! them and builds on other threads keep theirs apart. Those of the source have its line, and the
 //! place as `name.wgsl:line:column`.
 
+mod artifact;
 mod backend;
+mod builder;
 mod cache;
 mod compile;
 mod constants;
+mod context;
 mod device;
 mod entries;
 mod layout;
-mod live;
 mod log;
 mod module;
 mod options;
 mod render;
 mod scope;
+mod toolchain;
 
-pub use backend::{WgpuBackend, WgpuBackendBuilder};
+pub use backend::WgpuBackend;
+pub use builder::WgpuBackendBuilder;
 pub use layout::Layout;
 pub use module::{Pipelines, WgpuModule};
 pub use render::RenderState;

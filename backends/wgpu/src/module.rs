@@ -1,10 +1,10 @@
 //! The pipelines of a spec, and the device that they are on.
 
 use grainstore_runtime::BackendError;
+use grainstore_runtime::parts::{Counted, Live};
 use wgpu::{ComputePipeline, Device, Queue, RenderPipeline};
 
-use crate::device::Held;
-use crate::live::{Counted, Live};
+use crate::context::Held;
 
 /// What a spec was made into.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct WgpuModule {
 
 impl WgpuModule {
     pub(crate) fn new(pipelines: Pipelines, held: Held, live: &Live) -> Self {
-        let _counted = live.add(pipelines.count());
+        let _counted = live.hold(pipelines.count());
         Self { pipelines, held, _counted }
     }
 

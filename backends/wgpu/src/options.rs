@@ -33,7 +33,7 @@ pub(crate) fn text(option: &str, value: &impl Serialize) -> String {
 
 /// Reads the options of a spec, or says which one is refused, and why. Those that need no value are
 /// named as the Vulkan backend names them, so that one manifest does for both.
-pub(crate) fn of(spec: &KernelSpec) -> Result<Options, BackendError> {
+pub(crate) fn check(spec: &KernelSpec) -> Result<Options, BackendError> {
     let mut options = Options { render: None, layout: None, zero_workgroup: true };
     for option in spec.options() {
         let twice = if let Some(json) = option.strip_prefix(RENDER) {
@@ -45,18 +45,28 @@ pub(crate) fn of(spec: &KernelSpec) -> Result<Options, BackendError> {
                 "--zero-workgroup-memory" => options.zero_workgroup = true,
                 "--no-zero-workgroup-memory" => options.zero_workgroup = false,
                 "--checked" => {}
-                "--unchecked" => return Err(refused(spec, option, "wgpu checks every index")),
+                "--unchecked" => {
+                    return Err(BackendError::refused_option(
+                        spec.name(),
+                        option,
+                        "wgpu checks every index",
+                    ));
+                }
                 _ => {
                     let hint = "the wgpu backend knows what a `RenderState` and a `Layout` make \
                                 (--render=, --layout=), --checked, --zero-workgroup-memory and \
                                 --no-zero-workgroup-memory";
-                    return Err(refused(spec, option, hint));
+                    return Err(BackendError::refused_option(spec.name(), option, hint));
                 }
             }
             false
         };
         if twice {
-            return Err(refused(spec, option, "it is the second of its kind; keep one"));
+            return Err(BackendError::refused_option(
+                spec.name(),
+                option,
+                "it is the second of its kind; keep one",
+            ));
         }
     }
     Ok(options)
@@ -69,13 +79,8 @@ fn value<T: DeserializeOwned>(
 ) -> Result<T, BackendError> {
     serde_json::from_str(json).map_err(|error| {
         let hint = format!("{error}; make it with this crate's type of that name, for this wgpu");
-        refused(spec, option, &hint)
+        BackendError::refused_option(spec.name(), option, hint)
     })
-}
-
-fn refused(spec: &KernelSpec, option: &str, hint: &str) -> BackendError {
-    let what = format!("the option `{option}` of kernel `{}` is refused", spec.name());
-    BackendError::unsupported(what, hint)
 }
 
 #[cfg(test)]
@@ -148,12 +153,12 @@ mod tests {
     fn what_is_written_is_read() {
         let last = "--no-zero-workgroup-memory".to_owned();
         let spec = spec(&[state().into(), layout().into(), last]);
-        let options = of(&spec).unwrap();
+        let options = check(&spec).unwrap();
         assert_eq!(options.render.unwrap(), state());
         assert_eq!(options.layout.unwrap(), layout());
         assert!(!options.zero_workgroup);
 
-        let options = of(&self::spec(&[])).unwrap();
+        let options = check(&self::spec(&[])).unwrap();
         assert!(options.render.is_none() && options.layout.is_none());
         assert!(options.zero_workgroup);
     }
@@ -170,7 +175,7 @@ mod tests {
             r#"--render={"vertex": "v", "fragment": "f", "targets": [{"format": "rgba8unorm", "writeMask": 15}]}"#
                 .to_owned(),
         ]);
-        let state = of(&spec).unwrap().render.unwrap();
+        let state = check(&spec).unwrap().render.unwrap();
         let target = TextureFormat::Rgba8Unorm.into();
         assert_eq!(state, RenderState::new("v").fragment("f").target(target));
     }
@@ -185,11 +190,11 @@ mod tests {
             (r#"--render={"vertex":"v","depth":1}"#, "unknown field `depth`"),
             ("--layout=", "EOF"),
         ] {
-            let error = of(&spec(&[option.to_owned()])).expect_err(option).to_string();
+            let error = check(&spec(&[option.to_owned()])).expect_err(option).to_string();
             assert!(error.contains("of kernel `k` is refused"), "{error}");
             assert!(error.contains(advice), "{option}: {error}");
         }
-        let twice = of(&spec(&[state().into(), state().into()])).unwrap_err().to_string();
+        let twice = check(&spec(&[state().into(), state().into()])).unwrap_err().to_string();
         assert!(twice.contains("second of its kind"), "{twice}");
     }
 }
