@@ -6,7 +6,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{DEVICE, check_saxpy, in_child, is_child, listing, saxpy, script};
+use common::{DEVICE, check_saxpy, in_child, listing, saxpy, script};
+use grainstore_conformance::testing::is_child;
 use grainstore_host::HostBackend;
 use grainstore_runtime::{Backend, BackendError};
 

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{DEVICE, answer, check_saxpy, in_child, is_child, saxpy, spec};
+use common::{DEVICE, answer, check_saxpy, in_child, saxpy, spec};
+use grainstore_conformance::testing::is_child;
 use grainstore_host::HostBackend;
 use grainstore_runtime::{Artifact, Backend, BackendError, KernelSpec};
 

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{in_child, is_child, on_opencl, saxpy};
+use common::{in_child, on_opencl, saxpy};
 use grainstore::{DeviceId, Family};
+use grainstore_conformance::testing::is_child;
 use grainstore_opencl::OpenClBackend;
 use grainstore_runtime::{Backend, BackendError};
 

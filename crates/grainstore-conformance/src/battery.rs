@@ -1,14 +1,11 @@
 //! Runs the checks, one by one, and tells what came of each.
 
-use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::checks::Entry;
+use crate::testing::{REQUIRE, is_required};
 use crate::trouble::{Check, Trouble};
 use crate::{Subject, Verdict};
-
-/// The variable that names the backends whose driver must be here.
-const REQUIRE: &str = "GRAINSTORE_REQUIRE";
 
 pub(crate) fn verdict<S: Subject>(subject: &S, check: &Entry<S>) -> Verdict {
     settle(subject.name(), contained(|| (check.run)(subject)))
@@ -37,8 +34,4 @@ pub(crate) fn contained(check: impl FnOnce() -> Check) -> Check {
             .unwrap_or("without words");
         Err(Trouble::failed(format!("it panicked: {text}")))
     })
-}
-
-fn is_required(name: &str) -> bool {
-    env::var(REQUIRE).unwrap_or_default().split(',').any(|required| required.trim() == name)
 }

@@ -59,6 +59,10 @@
 //! has to be the first thing that its `main` does: what comes before it is done in each of these
 //! processes.
 
+//! # Other tests
+//! What a backend tests beside the battery, of its own API, has the same needs: a process of its own,
+//! and a word where the driver is not here. [`testing`] has them.
+
 mod again;
 mod battery;
 mod checks;
@@ -68,10 +72,10 @@ mod report;
 mod soak;
 mod stage;
 mod subject;
+pub mod testing;
 mod trouble;
 mod watched;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -111,8 +115,7 @@ fn report(verdict: Verdict, name: &'static str) -> Result<(), Failed> {
         Verdict::Failed(reason) => Err(reason.into()),
         Verdict::Passed => Ok(()),
         not_run @ Verdict::NotRun(_) => {
-            // A line that can't be written has nobody who reads it.
-            let _ = writeln!(std::io::stderr(), "{}", Checked { name, verdict: not_run });
+            testing::say(Checked { name, verdict: not_run });
             Ok(())
         }
     }

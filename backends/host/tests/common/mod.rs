@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use grainstore::{DeviceId, Family};
+use grainstore_conformance::testing;
 use grainstore_host::HostModule;
 use grainstore_runtime::{KernelSpec, KernelSpecBuilder, Language};
 
@@ -41,26 +42,11 @@ pub(crate) fn answer(module: &HostModule, name: &str) -> i32 {
     unsafe { module.get::<unsafe extern "C" fn() -> i32>(name).unwrap()() }
 }
 
-/// Runs one test of this test binary in a process of its own, with these variables. There
-/// [`is_child`] is true, and what is asserted there fails here.
-pub(crate) fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env("GRAINSTORE_TEST_CHILD", "1")
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{test} failed in its own process:\n{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
-}
-
-pub(crate) fn is_child() -> bool {
-    std::env::var_os("GRAINSTORE_TEST_CHILD").is_some()
+/// Runs one test of this test program in a process of its own, with these variables.
+pub(crate) fn in_child(test: &str, variables: &[(&str, &str)]) {
+    testing::in_child(test, |command| {
+        command.envs(variables.iter().copied());
+    });
 }
 
 /// An executable shell script.

@@ -2,13 +2,10 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::env;
-use std::io::Write;
-use std::process::{Command, Output};
-
 use grainstore::DeviceId;
+use grainstore_conformance::testing::{self, is_child};
 use grainstore_opencl::{OpenClBackend, OpenClModule};
-use grainstore_runtime::{Backend, BackendError, KernelSpec, KernelSpecBuilder, Language};
+use grainstore_runtime::{KernelSpec, KernelSpecBuilder, Language};
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
 use opencl3::kernel::{ExecuteKernel, Kernel};
@@ -36,63 +33,25 @@ pub(crate) fn saxpy() -> KernelSpec {
 /// Without a driver the body does not run, and says so; where `GRAINSTORE_REQUIRE` names `opencl`,
 /// that fails the test.
 pub(crate) fn on_opencl(test: &str, body: impl FnOnce(&OpenClBackend, DeviceId)) {
-    if !is_child() {
-        print_output(&in_child(test, &[]));
-        return;
-    }
-    let backend = OpenClBackend::new();
-    match backend.devices() {
-        Ok(devices) => match devices.first() {
-            Some(device) => body(&backend, device.id),
-            None => not_run(test, "the drivers that are there have no device"),
-        },
-        Err(missing @ BackendError::Missing { .. }) => not_run(test, &missing.to_string()),
-        Err(other) => panic!("{other}"),
+    if is_child() {
+        testing::on_device(test, &OpenClBackend::new(), body);
+    } else {
+        in_child(test, &[]);
     }
 }
 
 /// Says that a test did not run, and why; or fails it, where it had to run.
 pub(crate) fn not_run(test: &str, reason: &str) {
-    let required = env::var("GRAINSTORE_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|name| name.trim() == "opencl"), "{test}: {reason}");
-    say(&format!("not run: {test}: {reason}"));
+    testing::not_run(test, "opencl", reason);
 }
 
-/// Runs one test of this test binary in a process of its own, with these variables. There
-/// [`is_child`] is true, and what is asserted there fails here.
-pub(crate) fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
+/// Runs one test of this test program in a process of its own, with these variables.
+pub(crate) fn in_child(test: &str, variables: &[(&str, &str)]) {
     let cache = tempfile::tempdir().unwrap();
-    let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env("GRAINSTORE_TEST_CHILD", "1")
-        .env("POCL_KERNEL_CACHE", "0")
-        .env("POCL_CACHE_DIR", cache.path())
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{test} failed in its own process ({}):\n{text}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
-}
-
-/// Passes on what a child says that it did not run.
-pub(crate) fn print_output(output: &Output) {
-    let text = String::from_utf8_lossy(&output.stderr);
-    text.lines().filter(|line| line.starts_with("not run: ")).for_each(say);
-}
-
-/// Past the test harness, which keeps what tests print to itself when they pass.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-pub(crate) fn is_child() -> bool {
-    env::var_os("GRAINSTORE_TEST_CHILD").is_some()
+    testing::in_child(test, |command| {
+        command.env("POCL_KERNEL_CACHE", "0").env("POCL_CACHE_DIR", cache.path());
+        command.envs(variables.iter().copied());
+    });
 }
 
 /// Runs a kernel that takes one buffer of numbers, an item each.

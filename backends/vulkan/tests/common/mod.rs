@@ -5,12 +5,9 @@
 pub(crate) mod assembler;
 pub(crate) mod launch;
 
-use std::env;
-use std::io::Write;
-use std::process::{Command, Output};
-
 use grainstore::DeviceId;
-use grainstore_runtime::{Backend, BackendError, KernelSpec, KernelSpecBuilder, Language};
+use grainstore_conformance::testing::{self, is_child};
+use grainstore_runtime::{KernelSpec, KernelSpecBuilder, Language};
 use grainstore_vulkan::VulkanBackend;
 
 /// `y = a x + y`: two buffers, and `a` and the length among the push constants.
@@ -51,59 +48,16 @@ pub(crate) fn saxpy() -> KernelSpec {
 /// Without a driver the body does not run, and says so; where `GRAINSTORE_REQUIRE` names `vulkan`,
 /// that fails the test.
 pub(crate) fn on_vulkan(test: &str, body: impl FnOnce(&VulkanBackend, DeviceId)) {
-    if !is_child() {
-        print_output(&in_child(test, &[]));
-        return;
-    }
-    let backend = VulkanBackend::new();
-    match backend.devices() {
-        Ok(devices) => match devices.first() {
-            Some(device) => body(&backend, device.id),
-            None => not_run(test, "the drivers that are there have no device"),
-        },
-        Err(missing @ BackendError::Missing { .. }) => not_run(test, &missing.to_string()),
-        Err(other) => panic!("{other}"),
+    if is_child() {
+        testing::on_device(test, &VulkanBackend::new(), body);
+    } else {
+        in_child(test, &[]);
     }
 }
 
-/// Says that a test did not run, and why; or fails it, where it had to run.
-pub(crate) fn not_run(test: &str, reason: &str) {
-    let required = env::var("GRAINSTORE_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|name| name.trim() == "vulkan"), "{test}: {reason}");
-    say(&format!("not run: {test}: {reason}"));
-}
-
-/// Runs one test of this test binary in a process of its own, with these variables. There
-/// [`is_child`] is true, and what is asserted there fails here.
-pub(crate) fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
-    let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env("GRAINSTORE_TEST_CHILD", "1")
-        .env("MESA_SHADER_CACHE_DISABLE", "true")
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{test} failed in its own process ({}):\n{text}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
-}
-
-/// Passes on what a child says that it did not run.
-pub(crate) fn print_output(output: &Output) {
-    let text = String::from_utf8_lossy(&output.stderr);
-    text.lines().filter(|line| line.starts_with("not run: ")).for_each(say);
-}
-
-/// Past the test harness, which keeps what tests print to itself when they pass.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-pub(crate) fn is_child() -> bool {
-    env::var_os("GRAINSTORE_TEST_CHILD").is_some()
+/// Runs one test of this test program in a process of its own, with these variables.
+pub(crate) fn in_child(test: &str, variables: &[(&str, &str)]) {
+    testing::in_child(test, |command| {
+        command.env("MESA_SHADER_CACHE_DISABLE", "true").envs(variables.iter().copied());
+    });
 }
