@@ -45,6 +45,15 @@
 //! folder for temporary files or wherever [`HostBackendBuilder::scratch_folder`] says; on systems
 //! like Unix the next process that compiles there removes it.
 //!
+//! # Devices
+//! One, `host:0`: the processor. Its code is made for the kind of machine that this process runs on,
+//! not for this very processor, unless an option such as `-march=native` says so.
+//!
+//! # Sources
+//! C. The entry point is a function's name; without one, all functions that the source defines are in
+//! the module. Defines are the compiler's own `-D`. C has no specialization constants, so they are
+//! refused; a define does instead.
+//!
 //! # What is in the key
 //! What the compiler says of itself, its target, the C library, and the variables that change its
 //! output (`CPATH`, `LIBRARY_PATH`, `SDKROOT` and others). With `-march=native` and its
@@ -60,12 +69,13 @@
 //!
 //! A file that the assembler reads (`.incbin`) goes unnoticed: don't.
 //!
-//! # Loading
-//! [`load`](grainstore_runtime::Backend::load) takes the bytes through an anonymous file in memory
-//! on Linux, elsewhere through a private temporary file. Loading the same bytes twice gives two
-//! modules with variables of their own. Bytes that are cut, changed, or made for another kind of
-//! machine are refused before the system's loader sees them.
+//! # The artifact
+//! The shared object. It is sealed: bytes that are cut, changed, or made for another kind of machine
+//! are refused before the system's loader sees them. Loading takes the bytes through an anonymous
+//! file in memory on Linux, elsewhere through a private temporary file. Loading the same bytes twice
+//! gives two modules with variables of their own.
 //!
+//! # What was tried where
 //! Linux is where this is tested. On macOS and Windows the code is type-checked and has never run.
 
 mod artifact;

@@ -74,6 +74,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Sources
+//! OpenCL C. The entry point is a kernel's name; without one, all kernels of the source are in the
+//! module. With headers, the source is compiled against them and then linked (`clCompileProgram`,
+//! `clLinkProgram`); without, it is built in one step. OpenCL C has no specialization constants, so
+//! they are refused; a define does instead.
+//!
+//! Defines go in front of the source instead of among the options, since every driver reads quotes
+//! and spaces there in its own way.
+//!
 //! # What is in the key
 //! The target is the device's platform, name, vendor, version and word size; drivers for the
 //! processor name its kind there. The toolchain is the platform's and driver's versions, the
@@ -83,10 +92,6 @@
 //! What the key does not hold must not change the code, so headers come with the spec, by name, and
 //! options are taken only where they are known to read no file. Others are refused, with what to do
 //! instead; [`OpenClBackendBuilder::allow_option`] adds one that you know to be harmless.
-//!
-//! Defines go in front of the source instead of among the options, since every driver reads quotes
-//! and spaces there in its own way. With headers, the source is compiled against them and then
-//! linked (`clCompileProgram`, `clLinkProgram`); without, it is built in one step.
 //!
 //! # The artifact
 //! The driver's own binary. It is fetched during the build, since some drivers make code no sooner.
@@ -111,6 +116,9 @@
 //! for the disk: a folder in memory makes loading several times as fast. Leave that cache on. With
 //! `POCL_KERNEL_CACHE=0`, PoCL 3.1 deletes what it unpacked as soon as one program of that binary is
 //! released, and ends the process if another one is being loaded from it just then.
+//!
+//! # What was tried where
+//! PoCL on Linux, with one device and with several in one context. No GPU's driver has run it yet.
 
 mod artifact;
 mod backend;

@@ -74,7 +74,7 @@
 //!
 //! Vulkan lets one thread at a time use a queue. [`VulkanDevice::queue`] locks it.
 //!
-//! # The languages
+//! # Sources
 //! **SPIR-V**, as it is. Its specialization constants go by number, or by name where the module has
 //! names. Options, defines and headers are refused, since there is nothing to apply them to.
 //!
@@ -92,7 +92,7 @@
 //!
 //! An entry point is named, unless the module has one only.
 //!
-//! # What is checked
+//! ## What is checked
 //! Drivers trust the code that they get. So whatever came from naga was validated by it, and all
 //! SPIR-V is walked over, instruction by instruction: cut or garbled modules, capabilities that the
 //! device was not given (for devices of the user's own this is not known), workgroups, push
@@ -122,6 +122,10 @@
 //! this toolchain, is refused before the driver sees it; and so is a cache whose header names
 //! another vendor, device or UUID. Code for a device that is not here can't be made: its driver makes
 //! it.
+//!
+//! # What was tried where
+//! lavapipe on Linux, which keeps nothing in its caches. The conformance battery also runs on a GPU,
+//! where there is one.
 //!
 //! [`Arc`]: std::sync::Arc
 

@@ -27,6 +27,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # The library
+//! wgpu itself, which is linked and finds the drivers: none is looked for here. It is of the one major
+//! version that this crate's version is for; the README says which.
+//!
 //! # Devices
 //! Those that the application gives, numbered in that order; no instance, adapter or device is made
 //! here, and no callback of theirs is set. [`WgpuBackendBuilder::device`] takes one that is there,
@@ -37,13 +41,18 @@
 //! wgpu tells of a lost device only to the callback that the application set. A build on it is
 //! [`BackendError::DeviceLost`](grainstore_runtime::BackendError::DeviceLost) all the same.
 //!
-//! # What a spec says
-//! Without an entry point, a module has a compute pipeline for each `@compute` function. With a
+//! # Sources
+//! WGSL. Without an entry point, a module has a compute pipeline for each `@compute` function. With a
 //! [`RenderState`] among its options, it is a render pipeline. The layout is derived from the
 //! shader, or is the [`Layout`] among the options. Constants are the values of `override`s, by name
 //! or number. Workgroup memory is zeroed at the start unless the option `--no-zero-workgroup-memory`
 //! says that the kernel needs no zeros. WGSL has neither a preprocessor nor headers: defines and
 //! headers are refused.
+//!
+//! ## Errors
+//! They come through error scopes of the building thread, so the application's handlers see none of
+//! them and builds on other threads keep theirs apart. Those of the source have its line, and the
+//! place as `name.wgsl:line:column`.
 //!
 //! # What is in the key
 //! The target is the adapter, with the features and limits that the device was asked for. The
@@ -61,10 +70,9 @@
 //! artifact: a new process compiles again. The shader's translation is not kept, since it takes less
 //! than a millisecond.
 //!
-//! # Errors
-//! They come through error scopes of the building thread, so the application's handlers see none of
-//! them and builds on other threads keep theirs apart. Those of the source have its line, and the
-//! place as `name.wgsl:line:column`.
+//! # What was tried where
+//! wgpu over Vulkan and over GL, on Mesa's drivers for the processor, on Linux. They put nothing into
+//! their caches.
 
 mod artifact;
 mod backend;
