@@ -5,22 +5,19 @@
 //! A plan is what is prepared once for a shape: which variants of the kernels suit it, loaded and
 //! their addresses at hand. Here it is one block of a transformer with one head, on the plain CPU.
 //! There are more shapes than places for plans, and more workers too, so that a worker sometimes
-//! finds every place taken. Then it waits for room: that is the backpressure.
+//! finds every place taken. Then it waits for room: `serving` has that, which is the same on every
+//! device.
 
-use std::error::Error;
-use std::sync::Barrier;
-use std::thread;
-use std::time::Duration;
+mod serving;
 
-use grainstore::{DeviceId, ElementType, Family, KeyError, Pinned, PlanKey, TensorDesc};
+use grainstore::{DeviceId, Family, Pinned};
 use grainstore_examples::kernels::{attention, matmul, rms_norm, saxpy};
 use grainstore_examples::{Generator, Tolerance, compare};
 use grainstore_host::{HostBackend, HostModule};
 use grainstore_runtime::{
     Device, Kernel, KernelSpec, KernelSpecBuilder, Language, Plans, Runtime, SpecError,
 };
-
-type Failure = Box<dyn Error + Send + Sync>;
+use serving::Failure;
 
 /// The width of the model.
 const DIM: usize = 64;
@@ -47,21 +44,7 @@ fn main() -> Result<(), Failure> {
         device,
     };
 
-    let start = Barrier::new(WORKERS);
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..WORKERS)
-            .map(|seed| {
-                let (server, start) = (&server, &start);
-                scope.spawn(move || {
-                    start.wait();
-                    server.work(seed)
-                })
-            })
-            .collect();
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().unwrap_or(Err("a worker panicked".into())))
-    })?;
+    serving::workers(WORKERS, |seed| server.work(seed))?;
     server.show_figures()?;
     server.show_pins()?;
     Ok(server.runtime.shutdown()?)
@@ -92,36 +75,11 @@ impl Server {
 
     /// The plan for this length, pinned as long as it is used.
     fn plan(&self, length: usize) -> Result<Pinned<Plan>, Failure> {
-        let key = self.key(length)?;
-        let plans = self.plans.on(&self.device.id());
-        loop {
-            match plans.get_or_build(&key, || Plan::new(self, length)) {
-                Ok(plan) => return Ok(plan),
-                // All plans are in use. They never take more memory than this many; the request
-                // waits until another worker is done with one.
-                Err(grainstore::Error::Busy { .. }) => {
-                    if !self.plans.wait_for_room(Duration::from_secs(60)) {
-                        return Err("no plan became free in a minute".into());
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Everything that a plan depends on; of a request, only the shape.
-    fn key(&self, length: usize) -> Result<PlanKey, Failure> {
-        let backend = self.runtime.backend_of(&self.device)?;
-        let tokens = TensorDesc::contiguous(ElementType::F32, &[length as u64, DIM as u64])?;
-        let key: Result<PlanKey, KeyError> = PlanKey::builder()
-            .artifact("a block of random weights, seed 0")
-            .target(backend.target(&self.device)?.as_str())
-            .compiler(backend.toolchain(&self.device)?.as_str())
-            .specialization("transformer block, one head, causal")
-            .input(tokens.clone())
-            .output(tokens)
-            .build();
-        Ok(key?)
+        let (model, what) =
+            ("a block of random weights, seed 0", "transformer block, one head, causal");
+        let shape = [length as u64, DIM as u64];
+        let key = serving::key(&self.runtime, &self.device, model, what, &shape)?;
+        serving::plan(&self.plans, &self.device, &key, || Plan::new(self, length))
     }
 
     fn show_figures(&self) -> Result<(), Failure> {

@@ -7,14 +7,14 @@
 //! plan then says that it is not idle until the device is done, so neither it nor its kernels are
 //! released under that work: not for another plan's sake, and not when everything is cleared.
 //!
-//! `inference` is a larger model with plans of the same kind, on the plain CPU.
+//! `inference` is a larger model with plans of the same kind, on the plain CPU. What they have in
+//! common, the requests that wait for a plan among it, is in `serving`.
 
-use std::error::Error;
+mod serving;
+
 use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
 
-use grainstore::{DeviceId, ElementType, Family, KeyError, Pinned, PlanKey, TensorDesc};
+use grainstore::{DeviceId, Family, Pinned};
 use grainstore_artifacts::ArtifactStore;
 use grainstore_examples::kernels::{matmul, rms_norm};
 use grainstore_examples::{Generator, Tolerance, absent, compare};
@@ -26,8 +26,7 @@ use opencl3::event::{CL_COMPLETE, Event, create_user_event, retain_event, set_us
 use opencl3::kernel::ExecuteKernel;
 use opencl3::memory::{Buffer, CL_MEM_COPY_HOST_PTR, CL_MEM_READ_WRITE, create_buffer};
 use opencl3::types::{CL_FALSE, cl_uint};
-
-type Failure = Box<dyn Error + Send + Sync>;
+use serving::Failure;
 
 /// The width of the model.
 const DIM: usize = 64;
@@ -62,17 +61,7 @@ fn main() -> Result<(), Failure> {
         runtime,
         device,
     };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..WORKERS)
-            .map(|seed| {
-                let server = &server;
-                scope.spawn(move || server.serve(seed as u64))
-            })
-            .collect();
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().unwrap_or(Err("a worker panicked".into())))
-    })?;
+    serving::workers(WORKERS, |seed| server.serve(seed as u64))?;
     server.show_figures()?;
     server.show_unfinished_work()?;
     Ok(server.runtime.shutdown()?)
@@ -104,35 +93,10 @@ impl Server {
 
     /// The plan for so many rows.
     fn plan(&self, rows: usize) -> Result<Pinned<Plan>, Failure> {
-        let key = self.key(rows)?;
-        let plans = self.plans.on(&self.device.id());
-        loop {
-            match plans.get_or_build(&key, || Plan::new(self, rows)) {
-                Ok(plan) => return Ok(plan),
-                // All plans are at work. The request waits until one is done.
-                Err(grainstore::Error::Busy { .. }) => {
-                    if !self.plans.wait_for_room(Duration::from_secs(60)) {
-                        return Err("no plan became free in a minute".into());
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Everything that a plan depends on; of a request, only the shape.
-    fn key(&self, rows: usize) -> Result<PlanKey, Failure> {
-        let backend = self.runtime.backend_of(&self.device)?;
-        let tokens = TensorDesc::contiguous(ElementType::F32, &[rows as u64, DIM as u64])?;
-        let key: Result<PlanKey, KeyError> = PlanKey::builder()
-            .artifact("a layer of random weights, seed 0")
-            .target(backend.target(&self.device)?.as_str())
-            .compiler(backend.toolchain(&self.device)?.as_str())
-            .specialization("norm and projection")
-            .input(tokens.clone())
-            .output(tokens)
-            .build();
-        Ok(key?)
+        let (model, what) = ("a layer of random weights, seed 0", "norm and projection");
+        let shape = [rows as u64, DIM as u64];
+        let key = serving::key(&self.runtime, &self.device, model, what, &shape)?;
+        serving::plan(&self.plans, &self.device, &key, || Plan::new(self, rows))
     }
 
     /// What `request` should come to, in plain Rust.
