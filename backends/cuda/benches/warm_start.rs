@@ -11,14 +11,14 @@
 //! Each figure is of processes of its own, the kinds in turn, so that a busy minute hits all of them.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
+use std::fs;
 use std::hint::black_box;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{env, fmt, fs};
 
 use grainstore::{DeviceId, Family};
 use grainstore_artifacts::ArtifactStore;
+use grainstore_conformance::bench::{self, Figures};
 use grainstore_cuda::CudaBackend;
 use grainstore_runtime::{
     Artifact, Backend, BackendError, DeviceInfo, KernelSpec, Language, Origin, Runtime, Target,
@@ -30,14 +30,10 @@ const HEADER: &str = include_str!("../../../examples/kernels/common.h");
 const TARGET: &str = "sm_90";
 const COLD_ROUNDS: usize = 3;
 const ROUNDS: usize = 41;
-/// Says to a child what it is to measure.
-const KIND: &str = "GRAINSTORE_BENCH_KIND";
-const FOLDER: &str = "GRAINSTORE_BENCH_FOLDER";
 
 fn main() {
-    match env::var(KIND) {
-        Ok(kind) => child(&kind, Path::new(&env::var_os(FOLDER).unwrap())),
-        Err(_) => parent(),
+    if !bench::serve(child) {
+        parent();
     }
 }
 
@@ -135,8 +131,8 @@ fn specs() -> Vec<KernelSpec> {
     specs
 }
 
-fn child(kind: &str, folder: &Path) {
-    let took = match kind {
+fn child(kind: &str, folder: &Path) -> Duration {
+    match kind {
         "cold" => through_runtime(folder, false),
         "warm" => through_runtime(folder, true),
         "compiler" => {
@@ -145,8 +141,7 @@ fn child(kind: &str, folder: &Path) {
             began.elapsed()
         }
         _ => plain(folder),
-    };
-    println!("took {}", took.as_nanos());
+    }
 }
 
 /// Every kernel must come from where it should. Finding the compiler, of which the key tells, is a
@@ -236,7 +231,7 @@ fn parent() {
 
     let count = specs().len();
     println!("{count} matrix products to CUBIN for {TARGET}, {bytes} bytes, {}", compiler.as_str());
-    println!("{:<46} {:>10} {:>10} {:>10}", "milliseconds", "median", "least", "most");
+    println!("{}", Figures::HEAD);
     for figures in [&cold, &warm, &plain, &found] {
         println!("{figures}");
     }
@@ -251,43 +246,5 @@ fn parent() {
 
 /// One process of that kind, in milliseconds.
 fn measure(kind: &str, folder: &Path) -> f64 {
-    let output = Command::new(env::current_exe().unwrap())
-        .env(KIND, kind)
-        .env(FOLDER, folder)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let took = text.lines().find_map(|line| line.strip_prefix("took "));
-    let Some(Ok(nanoseconds)) = took.map(str::parse::<f64>) else {
-        panic!("{kind} failed:\n{text}{}", String::from_utf8_lossy(&output.stderr));
-    };
-    nanoseconds / 1e6
-}
-
-/// The times of one kind, in milliseconds.
-struct Figures {
-    name: &'static str,
-    times: Vec<f64>,
-}
-
-impl Figures {
-    fn new(name: &'static str) -> Self {
-        Self { name, times: Vec::new() }
-    }
-
-    fn add(&mut self, time: f64) {
-        self.times.push(time);
-        self.times.sort_by(f64::total_cmp);
-    }
-
-    fn median(&self) -> f64 {
-        self.times[self.times.len() / 2]
-    }
-}
-
-impl fmt::Display for Figures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (least, most) = (self.times[0], self.times[self.times.len() - 1]);
-        write!(f, "{:<46} {:10.3} {least:10.3} {most:10.3}", self.name, self.median())
-    }
+    bench::measure(kind, folder, |_| ())
 }

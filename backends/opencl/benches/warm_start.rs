@@ -11,12 +11,12 @@
 //! so all files are in memory where the system has a folder for that, unless `TMPDIR` names another.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on ends")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use grainstore_artifacts::ArtifactStore;
+use grainstore_conformance::bench::{self, Figures};
 use grainstore_opencl::{OpenClBackend, OpenClModule};
 use grainstore_runtime::{KernelSpec, Language, Origin, Runtime};
 use opencl3::context::Context;
@@ -29,14 +29,10 @@ const OPTIONS: &str = "-cl-fast-relaxed-math";
 /// The first kinds compile for seconds.
 const COLD_ROUNDS: usize = 3;
 const ROUNDS: usize = 21;
-/// Says to a child what it is to measure.
-const KIND: &str = "GRAINSTORE_BENCH_KIND";
-const FOLDER: &str = "GRAINSTORE_BENCH_FOLDER";
 
 fn main() {
-    match env::var(KIND) {
-        Ok(kind) => child(&kind, Path::new(&env::var_os(FOLDER).unwrap())),
-        Err(_) => parent(),
+    if !bench::serve(child) {
+        parent();
     }
 }
 
@@ -51,8 +47,8 @@ fn variants() -> impl Iterator<Item = [(&'static str, &'static str); 3]> {
 
 // What is measured ------------------------------------------------------------------------------
 
-fn child(kind: &str, folder: &Path) {
-    let took = match kind {
+fn child(kind: &str, folder: &Path) -> Duration {
+    match kind {
         "cold" => {
             let took = runtime(folder, &Origin::Compiled);
             keep_binaries(folder);
@@ -61,8 +57,7 @@ fn child(kind: &str, folder: &Path) {
         "warm" => runtime(folder, &Origin::Store("disk".into())),
         "by hand" => by_hand(folder),
         _ => driver_alone(),
-    };
-    println!("took {}", took.as_nanos());
+    }
 }
 
 fn specs() -> Vec<KernelSpec> {
@@ -192,7 +187,7 @@ fn parent() {
     let count = variants().count();
     println!("{count} matrix products, from the first request to the last module");
     println!("(files in {})", scratch.path().parent().unwrap_or(scratch.path()).display());
-    println!("{:<42} {:>10} {:>10} {:>10}", "milliseconds", "median", "least", "most");
+    println!("{}", Figures::HEAD);
     for figures in [&cold, &warm, &hand, &driver] {
         println!("{figures}");
     }
@@ -234,52 +229,14 @@ fn devices() -> Result<(), String> {
 
 /// One process of that kind. The driver's own cache is off, unless it is what is measured, and in a
 /// folder of its own in any case.
-fn measure(kind: &str, folder: &PathBuf, driver_cache: &str) -> f64 {
+fn measure(kind: &str, folder: &Path, driver_cache: &str) -> f64 {
     let pocl = folder.join("pocl");
     if driver_cache == "0" {
         // What PoCL unpacked for an earlier process would make this one look better than it is.
         let _ = fs::remove_dir_all(&pocl);
     }
     fs::create_dir_all(&pocl).unwrap();
-    let output = Command::new(env::current_exe().unwrap())
-        .env(KIND, kind)
-        .env(FOLDER, folder)
-        .env("POCL_KERNEL_CACHE", driver_cache)
-        .env("POCL_CACHE_DIR", &pocl)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let took = text.lines().find_map(|line| line.strip_prefix("took "));
-    let Some(Ok(nanoseconds)) = took.map(str::parse::<f64>) else {
-        panic!("{kind} failed:\n{text}{}", String::from_utf8_lossy(&output.stderr));
-    };
-    nanoseconds / 1e6
-}
-
-/// The times of one kind, in milliseconds.
-struct Figures {
-    name: &'static str,
-    times: Vec<f64>,
-}
-
-impl Figures {
-    fn new(name: &'static str) -> Self {
-        Self { name, times: Vec::new() }
-    }
-
-    fn add(&mut self, time: f64) {
-        self.times.push(time);
-        self.times.sort_by(f64::total_cmp);
-    }
-
-    fn median(&self) -> f64 {
-        self.times[self.times.len() / 2]
-    }
-}
-
-impl std::fmt::Display for Figures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (least, most) = (self.times[0], self.times[self.times.len() - 1]);
-        write!(f, "{:<42} {:10.2} {least:10.2} {most:10.2}", self.name, self.median())
-    }
+    bench::measure(kind, folder, |command| {
+        command.env("POCL_KERNEL_CACHE", driver_cache).env("POCL_CACHE_DIR", &pocl);
+    })
 }

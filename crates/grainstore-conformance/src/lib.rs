@@ -59,12 +59,14 @@
 //! has to be the first thing that its `main` does: what comes before it is done in each of these
 //! processes.
 
-//! # Other tests
+//! # Other tests and benches
 //! What a backend tests beside the battery, of its own API, has the same needs: a process of its own,
 //! and a word where the driver is not here. [`testing`] has them.
+//! [`mod@bench`] is for what only new processes show.
 
 mod again;
 mod battery;
+pub mod bench;
 mod checks;
 mod gate;
 mod memory;
