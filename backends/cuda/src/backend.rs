@@ -1,9 +1,10 @@
 //! The [`Backend`] itself: ties compiler, driver, devices and modules together.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use grainstore::{DeviceId, Family};
+use grainstore_runtime::parts::Sought;
 use grainstore_runtime::{
     Artifact, Backend, BackendError, DeviceInfo, KernelSpec, Language, Target, Toolchain,
 };
@@ -26,9 +27,8 @@ use crate::toolchain;
 /// has. Without a driver it still compiles.
 pub struct CudaBackend {
     settings: Settings,
-    /// Both are looked for until they are found: what is installed later counts too.
-    nvrtc: Mutex<Option<Arc<Nvrtc>>>,
-    found: Mutex<Option<Arc<Found>>>,
+    nvrtc: Sought<Nvrtc>,
+    found: Sought<Found>,
 }
 
 impl CudaBackend {
@@ -43,8 +43,9 @@ impl CudaBackend {
         CudaBackendBuilder::default()
     }
 
-    pub(crate) fn with(settings: Settings, found: Option<Arc<Found>>) -> Self {
-        Self { settings, nvrtc: Mutex::default(), found: Mutex::new(found) }
+    pub(crate) fn with(settings: Settings, found: Option<Found>) -> Self {
+        let found = found.map_or_else(Sought::new, Sought::from);
+        Self { settings, nvrtc: Sought::new(), found }
     }
 
     /// The identifier that the driver, and other tools of NVIDIA's, have for a device.
@@ -60,16 +61,15 @@ impl CudaBackend {
     /// them.
     #[must_use]
     pub fn live_handles(&self) -> usize {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.as_ref().map_or(0, |found| found.driver.live.count())
+        self.found.get().map_or(0, |found| found.driver.live.count())
     }
 
     fn nvrtc(&self) -> Result<Arc<Nvrtc>, BackendError> {
-        once(&self.nvrtc, || Nvrtc::load(self.settings.nvrtc.as_deref()))
+        self.nvrtc.get_or_find(|| Nvrtc::load(self.settings.nvrtc.as_deref()))
     }
 
     fn found(&self) -> Result<Arc<Found>, BackendError> {
-        once(&self.found, || Found::all(&self.settings))
+        self.found.get_or_find(|| Found::all(&self.settings))
     }
 
     fn architecture(&self, device: &Device) -> Architecture {
@@ -101,20 +101,6 @@ impl CudaBackend {
         }
         ready::code(architecture, spec, context)
     }
-}
-
-/// What is in the slot, or is found now.
-fn once<T>(
-    slot: &Mutex<Option<Arc<T>>>,
-    find: impl FnOnce() -> Result<T, BackendError>,
-) -> Result<Arc<T>, BackendError> {
-    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = &*slot {
-        return Ok(Arc::clone(found));
-    }
-    let found = Arc::new(find()?);
-    *slot = Some(Arc::clone(&found));
-    Ok(found)
 }
 
 /// The driver refused an artifact.
@@ -272,7 +258,6 @@ impl Backend for CudaBackend {
 impl CudaBackend {
     /// The context of a device, if it was ever needed. Loads nothing.
     fn take_context(&self, device: &DeviceId) -> Option<Arc<Context>> {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        found.device(device).ok()?.take_context()
+        self.found.get()?.device(device).ok()?.take_context()
     }
 }

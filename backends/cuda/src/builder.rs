@@ -1,7 +1,6 @@
 //! How a [`CudaBackend`] is told what it should be like.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use grainstore_runtime::BackendError;
 
@@ -96,6 +95,6 @@ impl CudaBackendBuilder {
     pub unsafe fn build_in(self, context: RawHandle) -> Result<CudaBackend, BackendError> {
         // SAFETY: the caller's word.
         let found = unsafe { Found::of_application(&self.settings, context) }?;
-        Ok(CudaBackend::with(self.settings, Some(Arc::new(found))))
+        Ok(CudaBackend::with(self.settings, Some(found)))
     }
 }

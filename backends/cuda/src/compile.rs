@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 
+use grainstore_runtime::parts::with_defines;
 use grainstore_runtime::{BackendError, KernelSpec, Language};
 
 use crate::names::Names;
@@ -79,7 +80,7 @@ pub(crate) fn cuda_cpp(
 pub(crate) fn check(spec: &KernelSpec) -> Result<(), BackendError> {
     if let Some((constant, _)) = spec.constants().first() {
         let what = format!("the specialization constant `{constant}`");
-        return Err(unfit(spec, &what, "CUDA has none; give it as a define"));
+        return Err(BackendError::unfit(spec, what, "CUDA has none; give it as a define"));
     }
     if spec.language() != Language::CudaCpp {
         let parts = [
@@ -89,19 +90,23 @@ pub(crate) fn check(spec: &KernelSpec) -> Result<(), BackendError> {
         ];
         if let Some((kind, name)) = parts.into_iter().find_map(|(kind, name)| Some((kind, name?))) {
             let hint = format!("{} is ready-made: leave it out", spec.language());
-            return Err(unfit(spec, &format!("{kind}, `{name}`,"), &hint));
+            return Err(BackendError::unfit(spec, format!("{kind}, `{name}`,"), &hint));
         }
         return Ok(());
     }
     let texts = spec.headers().iter().map(|(name, text)| (name.as_str(), &**text));
     for (name, text) in texts.chain([("its source", spec.source())]) {
         if text.contains(&0) {
-            return Err(unfit(spec, &format!("a NUL character in `{name}`"), "CUDA C++ is text"));
+            return Err(BackendError::unfit(
+                spec,
+                format!("a NUL character in `{name}`"),
+                "CUDA C++ is text",
+            ));
         }
         if let Some(path) = absolute_include(text) {
-            return Err(unfit(
+            return Err(BackendError::unfit(
                 spec,
-                &format!("the `#include` of `{path}`"),
+                format!("the `#include` of `{path}`"),
                 "a file outside the key may change; give its content with the spec (a manifest's \
                  `headers`), under a name of your own",
             ));
@@ -111,7 +116,7 @@ pub(crate) fn check(spec: &KernelSpec) -> Result<(), BackendError> {
         if !is_macro_name(name) || value.contains(['\n', '\r']) || value.ends_with('\\') {
             let hint = "a define is a name of letters, digits and underscores, and a value of one \
                         line";
-            return Err(unfit(spec, &format!("the define `{name}`"), hint));
+            return Err(BackendError::unfit(spec, format!("the define `{name}`"), hint));
         }
     }
     Ok(())
@@ -184,23 +189,10 @@ fn program<'n>(nvrtc: &'n Nvrtc, spec: &KernelSpec) -> Result<Program<'n>, Backe
         .map(|(name, text)| Ok((c_text(spec, "a header", name)?, c_text(spec, name, text)?)))
         .collect::<Result<Vec<_>, BackendError>>()?;
     let name = c_text(spec, "its name", SOURCE_NAME)?;
-    let source = c_text(spec, "its source", source(spec))?;
+    // As options, defines would come before the compiler's own headers, which have templates, and one
+    // called `T` would break every line of those.
+    let source = c_text(spec, "its source", with_defines(spec, SOURCE_NAME))?;
     Ok(nvrtc.program(&name, &source, &headers)?)
-}
-
-/// The source with its defines in front, and its own lines counted from 1 all the same.
-///
-/// As options they would come before the compiler's own headers, which have templates, and one called
-/// `T` would break every line of those.
-fn source(spec: &KernelSpec) -> Vec<u8> {
-    let mut text = String::new();
-    for (name, value) in spec.defines() {
-        text.push_str(&format!("#define {name} {value}\n"));
-    }
-    text.push_str(&format!("#line 1 \"{SOURCE_NAME}\"\n"));
-    let mut text = text.into_bytes();
-    text.extend_from_slice(spec.source());
-    text
 }
 
 /// Why the entry point is not there: because nothing compiles, or because only other kernels are.
@@ -239,11 +231,7 @@ fn not_compiled(code: i32, log: &str, spec: &KernelSpec) -> BackendError {
 
 fn c_text(spec: &KernelSpec, what: &str, text: impl AsRef<[u8]>) -> Result<CString, BackendError> {
     CString::new(text.as_ref())
-        .map_err(|_| unfit(spec, &format!("a NUL character in {what}"), "it is text"))
-}
-
-pub(crate) fn unfit(spec: &KernelSpec, what: &str, hint: &str) -> BackendError {
-    BackendError::unsupported(format!("{what} of kernel `{}`", spec.name()), hint)
+        .map_err(|_| BackendError::unfit(spec, format!("a NUL character in {what}"), "it is text"))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Context {
         // SAFETY: the device is one of this driver's, and the pointer may be written.
         let code = unsafe { (driver.functions.cuDevicePrimaryCtxRetain)(&raw mut raw, device) };
         driver.check("cuDevicePrimaryCtxRetain", code)?;
-        driver.live.add();
+        driver.live.add(1);
         Ok(Self::new(driver, raw, device, true))
     }
 

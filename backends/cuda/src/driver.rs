@@ -3,17 +3,16 @@
 //!
 //! By NVIDIA's `cuda.h`. The names with a version are those that its macros stand for.
 
-use std::env;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use grainstore_runtime::BackendError;
+use grainstore_runtime::parts::{Live, candidates};
 use libloading::Library;
 
-use crate::handle::Live;
 use crate::library::{self, functions};
 use crate::status::{Failure, NO_DEVICE};
 
@@ -98,11 +97,7 @@ pub(crate) struct Driver {
 impl Driver {
     /// Loads the library: the one chosen, or else the one that the variable or the system knows.
     pub(crate) fn load(chosen: Option<&Path>) -> Result<Arc<Self>, BackendError> {
-        let paths: Vec<PathBuf> = match (chosen, env::var_os(VARIABLE)) {
-            (Some(path), _) => vec![path.to_owned()],
-            (None, Some(path)) if !path.is_empty() => vec![path.into()],
-            _ => NAMES.iter().map(PathBuf::from).collect(),
-        };
+        let paths = candidates(chosen, VARIABLE, NAMES);
         let (library, path) = library::first(&paths)
             .map_err(|refusals| missing(&format!("NVIDIA's driver, {refusals},")))?;
         let functions = Functions::of(&library).map_err(|absent| {

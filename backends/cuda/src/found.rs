@@ -42,14 +42,8 @@ impl Found {
     }
 
     pub(crate) fn device(&self, id: &DeviceId) -> Result<&Device, BackendError> {
-        self.devices.iter().find(|device| device.info.id == *id).ok_or_else(|| {
-            let there: Vec<_> =
-                self.devices.iter().map(|device| device.info.id.to_string()).collect();
-            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-            BackendError::NoDevice {
-                message: format!("there is no device {id}; there are: {there}"),
-            }
-        })
+        let device = self.devices.iter().find(|device| device.info.id == *id);
+        device.ok_or_else(|| BackendError::no_device(id, self.devices.iter().map(|it| it.info.id)))
     }
 
     /// Where a device's modules are loaded.

@@ -1,7 +1,6 @@
-//! The driver's handles: why they may go from thread to thread, and how many there are.
+//! The driver's handles, and why they may go from thread to thread.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A context or a module of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,21 +11,3 @@ pub(crate) struct Handle(pub(crate) *mut c_void);
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
-
-/// How many handles this crate owns.
-#[derive(Debug, Default)]
-pub(crate) struct Live(AtomicUsize);
-
-impl Live {
-    pub(crate) fn count(&self) -> usize {
-        self.0.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn remove(&self, count: usize) {
-        self.0.fetch_sub(count, Ordering::Release);
-    }
-}

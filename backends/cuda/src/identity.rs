@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use grainstore_runtime::parts::digest;
+
 /// The headers of a library's file are here, with whatever its linker put there to tell builds
 /// apart: an ELF file's build identifier, a Windows library's time and checksum.
 const HEADERS: u64 = 4096;
@@ -13,13 +15,9 @@ const HEADERS: u64 = 4096;
 pub(crate) fn of(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
-    let mut headers = Vec::new();
-    file.take(HEADERS).read_to_end(&mut headers).ok()?;
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&length.to_le_bytes()).update(&headers);
-    let mut hex = hasher.finalize().to_string();
-    hex.truncate(16);
-    Some(hex)
+    let mut known = length.to_le_bytes().to_vec();
+    file.take(HEADERS).read_to_end(&mut known).ok()?;
+    Some(digest(known))
 }
 
 #[cfg(test)]

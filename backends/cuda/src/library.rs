@@ -1,8 +1,8 @@
 //! Finds a vendor's library and looks up the functions that this crate calls.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use grainstore_runtime::parts::first_that_loads;
 use libloading::Library;
 
 macro_rules! functions {
@@ -30,20 +30,9 @@ pub(crate) use functions;
 
 /// The first of these that loads, or why none does.
 pub(crate) fn first(paths: &[PathBuf]) -> Result<(Library, &Path), String> {
-    let mut refusals = Vec::new();
-    for path in paths {
-        // SAFETY: loading runs the library's start-up code. It is the vendor's, by the system's or
-        // the user's own word.
-        match unsafe { Library::new(path) } {
-            Ok(library) => return Ok((library, path)),
-            Err(error) => {
-                // The library's own words are one level down.
-                let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-                refusals.push(format!("`{}` ({words})", path.display()));
-            }
-        }
-    }
-    Err(refusals.join(", "))
+    // SAFETY: loading runs the library's start-up code. It is the vendor's, by the system's or the
+    // user's own word.
+    first_that_loads(paths, |path| unsafe { Library::new(path) }.map(|library| (library, path)))
 }
 
 /// The file that a function was loaded from, if the system tells.

@@ -50,7 +50,7 @@ impl Context {
             }
         });
         result.map_err(|failure| Refused { failure, log: log.text() })?;
-        self.driver.live.add();
+        self.driver.live.add(1);
         self.modules.fetch_add(1, Ordering::Relaxed);
         Ok(Loaded { raw: Handle(raw), context: Arc::clone(self), released: false })
     }

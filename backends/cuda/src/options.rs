@@ -127,7 +127,11 @@ pub(crate) fn check(
                     .next()
                     .filter(|next| is_assembler(name) || !next.starts_with('-'))
                     .ok_or_else(|| {
-                        refused(kernel, word, "it lacks its value, which is the next option")
+                        BackendError::refused_option(
+                            kernel,
+                            word,
+                            "it lacks its value, which is the next option",
+                        )
                     })?,
             };
             check_value(kernel, name, value)?;
@@ -136,7 +140,7 @@ pub(crate) fn check(
         if JOINED.iter().any(|short| word.starts_with(short)) {
             continue;
         }
-        return Err(refused(kernel, word, instead(name)));
+        return Err(BackendError::refused_option(kernel, word, instead(name)));
     }
     Ok(())
 }
@@ -145,10 +149,14 @@ pub(crate) fn check(
 fn check_value(kernel: &str, name: &str, value: &str) -> Result<(), BackendError> {
     let assembler = is_assembler(name);
     if assembler && (value.contains("options-file") || value.contains("-optf")) {
-        return Err(refused(kernel, value, "it reads a file; write the options themselves"));
+        return Err(BackendError::refused_option(
+            kernel,
+            value,
+            "it reads a file; write the options themselves",
+        ));
     }
     if assembler && (value.contains("gpu-name") || value.contains("-arch")) {
-        return Err(refused(kernel, value, INSTEAD[1].1));
+        return Err(BackendError::refused_option(kernel, value, INSTEAD[1].1));
     }
     Ok(())
 }
@@ -169,13 +177,6 @@ fn instead(name: &str) -> &'static str {
         "it is not among those known to read no file; leave it out, or if you know that of it, add \
          it with the builder's `allow_option`",
         |(_, hint)| hint,
-    )
-}
-
-fn refused(kernel: &str, option: &str, hint: &str) -> BackendError {
-    BackendError::unsupported(
-        format!("the option `{option}` of kernel `{kernel}` is refused"),
-        hint,
     )
 }
 

@@ -21,10 +21,9 @@ pub(crate) fn code(
     let mut compiled = match spec.language() {
         Language::Ptx => ptx(architecture, spec, context)?,
         Language::Cubin => cubin(spec)?,
-        language => {
-            let what = format!("kernel `{}` is written in {language}", spec.name());
+        _ => {
             let hint = "the CUDA backend takes CUDA C++, PTX and CUBIN";
-            return Err(BackendError::unsupported(what, hint));
+            return Err(BackendError::wrong_language(spec, hint));
         }
     };
     if let Some(entry) = spec.entry() {
@@ -49,7 +48,7 @@ fn ptx(
         return Ok(Compiled { code: Code::Ptx, bytes: spec.source().to_vec(), names });
     }
     let Some(context) = context else {
-        return Err(compile::unfit(
+        return Err(BackendError::unfit(
             spec,
             "the ready-made PTX",
             "machine code is made of it by the driver, on the machine that has the device: warm it \

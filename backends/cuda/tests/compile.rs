@@ -5,7 +5,8 @@ mod common;
 
 use std::fs;
 
-use common::{SAXPY, hopper, is_child, on_nvrtc, saxpy, spec};
+use common::{SAXPY, hopper, on_nvrtc, saxpy, spec};
+use grainstore_conformance::testing;
 use grainstore_cuda::CudaBackend;
 use grainstore_runtime::{
     Artifact, Backend, BackendError, KernelSpec, KernelSpecBuilder, Language, Target,
@@ -178,7 +179,7 @@ fn a_wrong_source_gives_the_compilers_log() {
 #[test]
 fn no_file_outside_the_key_is_read() {
     let test = "no_file_outside_the_key_is_read";
-    if is_child() {
+    if testing::is_child() {
         // Here the process's own folder has such a header.
         on_nvrtc(test, |cuda| {
             let error = log(cuda, spec("#include \"beside.h\"\n"));
@@ -188,7 +189,9 @@ fn no_file_outside_the_key_is_read() {
     }
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("beside.h"), "").unwrap();
-    common::print_output(&common::in_child_at(folder.path(), test, &[]));
+    testing::in_child(test, |command| {
+        command.current_dir(folder.path());
+    });
     on_nvrtc(test, |cuda| {
         let path = folder.path().join("beside.h");
         let error = refusal(cuda, spec(&format!("#include \"{}\"\n", path.display())));
@@ -239,7 +242,7 @@ fn an_empty_result_is_an_error() {
         }
         let cuda = builder.build();
         if let Err(missing) = cuda.toolchain(&hopper()) {
-            return common::not_run("an_empty_result_is_an_error", "nvrtc", &missing.to_string());
+            return testing::not_run("an_empty_result_is_an_error", "nvrtc", missing);
         }
         let error = log(&cuda, spec(SAXPY).option("-dlto"));
         assert!(error.contains("no code for sm_90"), "{error}");
@@ -304,11 +307,7 @@ fn the_toolchain_tells_compilers_apart() {
                 seen.push(text);
             }
             Err(missing) => {
-                common::not_run(
-                    "the_toolchain_tells_compilers_apart",
-                    "nvrtc",
-                    &missing.to_string(),
-                );
+                testing::not_run("the_toolchain_tells_compilers_apart", "nvrtc", missing);
             }
         }
     }

@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use common::fake::{FIRST, Fake, SECOND, on_fake};
+use grainstore_conformance::testing;
 use grainstore_cuda::{Code, CudaBackend, Features};
 use grainstore_runtime::{Artifact, Backend, BackendError, KernelSpec, Language};
 
@@ -127,10 +128,10 @@ fn cuda_cpp_is_compiled_loaded_and_launched() {
         let cuda = fake.backend();
         if let Err(missing) = cuda.toolchain(&common::hopper()) {
             // What is ready-made would run without it.
-            return common::not_run(test, "nvrtc", &missing.to_string());
+            return testing::not_run(test, "nvrtc", missing);
         }
         if cuda.toolchain(&common::hopper()).unwrap().as_str().starts_with("no nvrtc") {
-            return common::not_run(test, "nvrtc", "there is no NVRTC");
+            return testing::not_run(test, "nvrtc", "there is no NVRTC");
         }
         let source = "extern \"C\" __global__ void add_3(const int *in, int *out) \
                       { out[blockIdx.x] = in[blockIdx.x] + 3; }";

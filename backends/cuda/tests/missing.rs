@@ -7,8 +7,9 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{hopper, in_child, is_child, saxpy};
+use common::{hopper, in_child, saxpy};
 use grainstore::{DeviceId, Family};
+use grainstore_conformance::testing::{self, is_child};
 use grainstore_cuda::CudaBackend;
 use grainstore_runtime::{Backend, BackendError};
 
@@ -81,7 +82,7 @@ fn the_toolkits_folder_is_looked_into() {
         return;
     }
     let Some(Some(library)) = common::nvrtcs().into_iter().next() else {
-        return common::not_run(test, "nvrtc", "GRAINSTORE_TEST_NVRTC names no NVRTC");
+        return testing::not_run(test, "nvrtc", "GRAINSTORE_TEST_NVRTC names no NVRTC");
     };
     let folder = tempfile::tempdir().unwrap();
     for file in fs::read_dir(folder_of(library)).unwrap() {
@@ -103,7 +104,7 @@ fn builtins_that_are_not_beside_it_are_named() {
     let test = "builtins_that_are_not_beside_it_are_named";
     for library in common::nvrtcs() {
         let Some(library) = library else {
-            return common::not_run(test, "nvrtc", "GRAINSTORE_TEST_NVRTC names no NVRTC");
+            return testing::not_run(test, "nvrtc", "GRAINSTORE_TEST_NVRTC names no NVRTC");
         };
         let folder = tempfile::tempdir().unwrap();
         for file in fs::read_dir(folder_of(library)).unwrap() {

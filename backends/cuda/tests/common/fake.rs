@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use grainstore::{DeviceId, Family};
+use grainstore_conformance::testing;
 use grainstore_cuda::{CudaBackend, CudaBackendBuilder};
 
 use super::driver::Driver;
@@ -124,6 +125,6 @@ pub(crate) fn on_fake(test: &str, body: impl FnOnce(&Fake)) {
             body(&fake);
             assert_eq!(fake.counts().2, 0, "mistakes; see standard error");
         }
-        Err(reason) => super::not_run(test, "cc", &reason),
+        Err(reason) => testing::not_run(test, "cc", reason),
     }
 }

@@ -8,10 +8,9 @@ pub(crate) mod fake;
 pub(crate) mod subject;
 
 use std::env;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
 
+use grainstore_conformance::testing;
 use grainstore_cuda::CudaBackend;
 use grainstore_runtime::{Backend, BackendError, KernelSpec, KernelSpecBuilder, Language, Target};
 
@@ -53,64 +52,24 @@ pub(crate) fn compiler(nvrtc: Option<PathBuf>) -> CudaBackend {
 }
 
 /// Runs the body with each NVRTC that is here. Without one the body does not run, and says so;
-/// where `GRAINSTORE_REQUIRE` names `nvrtc`, that fails the test.
+/// where `GRAINSTORE_REQUIRE` names `nvrtc`, that fails the test. (No test outside the battery needs a
+/// GPU, whose name would be `cuda`.)
 pub(crate) fn on_nvrtc(test: &str, body: impl Fn(&CudaBackend)) {
     for nvrtc in nvrtcs() {
         let backend = compiler(nvrtc);
         match backend.toolchain(&hopper()) {
             Ok(_) => body(&backend),
             Err(missing @ BackendError::Missing { .. }) => {
-                not_run(test, "nvrtc", &missing.to_string());
+                testing::not_run(test, "nvrtc", missing);
             }
             Err(other) => panic!("{other}"),
         }
     }
 }
 
-/// Says that a test did not run, and why; or fails it, where it had to run. What is missing is a
-/// compiler, `nvrtc` or `cc`: no test outside the battery needs a GPU, whose name would be `cuda`.
-pub(crate) fn not_run(test: &str, missing: &str, reason: &str) {
-    let required = env::var("GRAINSTORE_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|name| name.trim() == missing), "{test}: {reason}");
-    say(&format!("not run: {test}: {reason}"));
-}
-
-/// Runs one test of this test binary in a process of its own, with these variables. There
-/// [`is_child`] is true, and what is asserted there fails here.
-pub(crate) fn in_child(test: &str, variables: &[(&str, &str)]) -> Output {
-    in_child_at(&env::current_dir().unwrap(), test, variables)
-}
-
-/// The same with this as the process's current folder.
-pub(crate) fn in_child_at(folder: &Path, test: &str, variables: &[(&str, &str)]) -> Output {
-    let output = Command::new(env::current_exe().unwrap())
-        .current_dir(folder)
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env("GRAINSTORE_TEST_CHILD", "1")
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{test} failed in its own process ({}):\n{text}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
-}
-
-/// Passes on what a child says that it did not run.
-pub(crate) fn print_output(output: &Output) {
-    let text = String::from_utf8_lossy(&output.stderr);
-    text.lines().filter(|line| line.starts_with("not run: ")).for_each(say);
-}
-
-/// Past the test harness, which keeps what tests print to itself when they pass.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-pub(crate) fn is_child() -> bool {
-    env::var_os("GRAINSTORE_TEST_CHILD").is_some()
+/// Runs one test of this test program in a process of its own, with these variables.
+pub(crate) fn in_child(test: &str, variables: &[(&str, &str)]) {
+    testing::in_child(test, |command| {
+        command.envs(variables.iter().copied());
+    });
 }
