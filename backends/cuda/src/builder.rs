@@ -13,7 +13,7 @@ use crate::target::{Code, Features};
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) nvrtc: Option<PathBuf>,
-    pub(crate) driver: Option<PathBuf>,
+    pub(crate) library: Option<PathBuf>,
     pub(crate) allowed: Vec<String>,
     pub(crate) code: Code,
     pub(crate) features: Features,
@@ -30,7 +30,7 @@ impl Default for CudaBackendBuilder {
     fn default() -> Self {
         let settings = Settings {
             nvrtc: None,
-            driver: None,
+            library: None,
             allowed: Vec::new(),
             code: Code::Cubin,
             features: Features::Common,
@@ -48,8 +48,8 @@ impl CudaBackendBuilder {
     }
 
     /// The driver's library. Comes before `GRAINSTORE_CUDA_LIBRARY` and the system's.
-    pub fn driver(mut self, path: impl Into<PathBuf>) -> Self {
-        self.settings.driver = Some(path.into());
+    pub fn library(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings.library = Some(path.into());
         self
     }
 
@@ -91,7 +91,7 @@ impl CudaBackendBuilder {
     ///
     /// # Safety
     /// `context` is a `CUcontext` of the driver that this backend loads (see
-    /// [`driver`](Self::driver)). It is destroyed no sooner than the backend and its modules are gone.
+    /// [`library`](Self::library)). It is destroyed no sooner than the backend and its modules are gone.
     pub unsafe fn build_in(self, context: RawHandle) -> Result<CudaBackend, BackendError> {
         // SAFETY: the caller's word.
         let found = unsafe { Found::of_application(&self.settings, context) }?;

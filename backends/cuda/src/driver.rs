@@ -219,7 +219,7 @@ fn missing(what: &str) -> BackendError {
         format!(
             "install it (on Debian `libcuda1` of `nvidia-driver`; in a container it comes from the \
              host, with NVIDIA's container toolkit), or give its path with the variable \
-             `{VARIABLE}` or the builder's `driver`"
+             `{VARIABLE}` or the builder's `library`"
         ),
     )
 }

@@ -21,7 +21,7 @@ pub(crate) struct Found {
 
 impl Found {
     pub(crate) fn all(settings: &Settings) -> Result<Self, BackendError> {
-        let driver = Driver::load(settings.driver.as_deref())?;
+        let driver = Driver::load(settings.library.as_deref())?;
         let devices = device::find(&driver)?;
         Ok(Self { driver, devices, own: None })
     }

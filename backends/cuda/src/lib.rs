@@ -45,12 +45,12 @@
 //! `/usr/local/cuda`. CUDA 11.2 is the oldest that has all that is called; 11.8 was
 //! tried, 12.9 and 13.5 are tested.
 //!
-//! **The driver**: the file given to [`CudaBackendBuilder::driver`], else that in
+//! **The driver**: the file given to [`CudaBackendBuilder::library`], else that in
 //! `GRAINSTORE_CUDA_LIBRARY`, else the system's `libcuda.so.1` or `nvcuda.dll`.
 //!
 //! Once loaded they stay: both have threads of their own.
 //!
-//! # Devices and contexts
+//! # Devices
 //! Devices have the driver's own numbers, so `CUDA_VISIBLE_DEVICES` chooses and orders them. Modules
 //! are loaded into the device's *primary* context, which all libraries of a process share. It is
 //! retained at the first build or load, and modules keep it, so they may outlive
@@ -64,7 +64,7 @@
 //! of the process have there is as lost as before, and the next request makes a new one. Some faults
 //! of the hardware outlast that, and need a new process.
 //!
-//! # Targets and forms of code
+//! ## Targets and forms of code
 //! | target | code | runs on |
 //! |---|---|---|
 //! | `sm_90` | CUBIN | compute capability 9.0 |

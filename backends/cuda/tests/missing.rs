@@ -23,7 +23,7 @@ fn missing(error: BackendError) -> String {
 }
 
 fn nothing() -> CudaBackend {
-    CudaBackend::builder().driver("/nowhere/libcuda.so.1").nvrtc("/nowhere/libnvrtc.so.12").build()
+    CudaBackend::builder().library("/nowhere/libcuda.so.1").nvrtc("/nowhere/libnvrtc.so.12").build()
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn builtins_that_are_not_beside_it_are_named() {
 fn a_library_that_is_none_has_no_functions() {
     // The C library is surely there, and surely neither of the two.
     if cfg!(all(target_os = "linux", target_env = "gnu")) {
-        let cuda = CudaBackend::builder().driver("libc.so.6").nvrtc("libc.so.6").build();
+        let cuda = CudaBackend::builder().library("libc.so.6").nvrtc("libc.so.6").build();
         assert!(missing(cuda.devices().unwrap_err()).contains("`cuInit`"));
         assert!(missing(cuda.toolchain(&hopper()).unwrap_err()).contains("`nvrtcVersion`"));
     }

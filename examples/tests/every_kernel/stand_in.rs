@@ -98,7 +98,7 @@ fn on_stand_in(body: impl FnOnce(&StandIn, &Runtime)) {
         Ok(stand_in) => stand_in,
         Err(why) => return absent("c++", &why),
     };
-    let cuda = CudaBackend::builder().driver(&stand_in.path).build();
+    let cuda = CudaBackend::builder().library(&stand_in.path).build();
     let any = &manifest::artifacts(Language::CudaCpp)[0].specs[0];
     match cuda.toolchain_for(&Target::new("sm_90"), any) {
         Err(missing @ BackendError::Missing { .. }) => return absent("nvrtc", &missing),

@@ -51,7 +51,7 @@ impl Fake {
     }
 
     pub(crate) fn builder(&self) -> CudaBackendBuilder {
-        let builder = CudaBackend::builder().driver(&self.path);
+        let builder = CudaBackend::builder().library(&self.path);
         match super::nvrtcs().swap_remove(0) {
             Some(path) => builder.nvrtc(path),
             None => builder,

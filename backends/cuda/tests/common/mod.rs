@@ -44,7 +44,7 @@ pub(crate) fn nvrtcs() -> Vec<Option<PathBuf>> {
 
 /// A backend with this NVRTC and no driver.
 pub(crate) fn compiler(nvrtc: Option<PathBuf>) -> CudaBackend {
-    let builder = CudaBackend::builder().driver("/nowhere/libcuda.so.1");
+    let builder = CudaBackend::builder().library("/nowhere/libcuda.so.1");
     match nvrtc {
         Some(path) => builder.nvrtc(path).build(),
         None => builder.build(),

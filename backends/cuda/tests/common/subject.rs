@@ -73,7 +73,7 @@ impl Subject for Cuda {
     }
 
     fn backend(&self) -> Result<CudaBackend, BackendError> {
-        Ok(self.builder().driver((self.driver)()).build())
+        Ok(self.builder().library((self.driver)()).build())
     }
 
     fn kernel(&self, add: u32) -> KernelSpec {
@@ -115,7 +115,7 @@ impl Subject for Cuda {
     }
 
     fn without_library(&self, nowhere: &Path) -> Result<CudaBackend, Cannot> {
-        Ok(CudaBackend::builder().driver(nowhere).nvrtc(nowhere).build())
+        Ok(CudaBackend::builder().library(nowhere).nvrtc(nowhere).build())
     }
 
     fn targets(&self) -> Vec<Target> {
