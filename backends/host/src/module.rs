@@ -39,19 +39,24 @@ impl HostModule {
         Ok(Self { library, functions, bytes, _counted: counted, _folder: image.into_keep() })
     }
 
-    /// The address of the function of that name, if the kernel defines it. Good until the module is
-    /// unloaded.
-    #[must_use]
-    pub fn function(&self, name: &str) -> Option<*const c_void> {
-        if !self.defines(name) {
-            return None;
-        }
+    /// The address of the function of that name. Good until the module is unloaded.
+    ///
+    /// # Errors
+    /// [`BackendError::NoEntryPoint`] with the names of the functions that are there.
+    pub fn function(&self, name: &str) -> Result<*const c_void, BackendError> {
+        // The libraries below it are not asked: `sin` is no kernel.
+        require(&self.functions, name)?;
+        let what = format!("looking up `{name}`");
         // SAFETY: the symbol is a function, whose address is only taken here, and as the address
         // of anything at all: `*const c_void` has no requirements of its own.
-        let symbol = unsafe { self.library.get::<*const c_void>(name) }.ok()?;
+        let symbol = unsafe { self.library.get::<*const c_void>(name) }
+            .map_err(|error| BackendError::failed(&what, error))?;
         // SAFETY: the bare address does not borrow the library; that it must not be used after the
         // module is gone is for whoever turns it into a function.
-        unsafe { symbol.try_as_raw_ptr() }.map(<*mut c_void>::cast_const)
+        let address = unsafe { symbol.try_as_raw_ptr() };
+        address
+            .map(<*mut c_void>::cast_const)
+            .ok_or_else(|| BackendError::failed(what, "it is null"))
     }
 
     /// The function of that name, as a `T` such as `unsafe extern "C" fn(i32, *mut f32)`. It borrows
@@ -84,11 +89,6 @@ impl HostModule {
     /// Unloads it.
     pub(crate) fn close(self) -> Result<(), BackendError> {
         self.library.close().map_err(|error| BackendError::failed("dlclose", error))
-    }
-
-    fn defines(&self, name: &str) -> bool {
-        // The libraries below it are not asked: `sin` is no kernel.
-        self.functions.binary_search_by(|function| function.as_str().cmp(name)).is_ok()
     }
 }
 
