@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use grainstore_conformance::{BoxError, Cannot, Subject};
 use grainstore_cuda::{CudaBackend, CudaBackendBuilder, CudaModule};
-use grainstore_runtime::{BackendError, KernelSpec, KernelSpecBuilder, Language, Target};
+use grainstore_runtime::{Backend, BackendError, KernelSpec, KernelSpecBuilder, Language, Target};
 
 use super::driver::Driver;
 use super::fake::Fake;
@@ -73,7 +73,12 @@ impl Subject for Cuda {
     }
 
     fn backend(&self) -> Result<CudaBackend, BackendError> {
-        Ok(self.builder().library((self.driver)()).build())
+        let backend = self.builder().library((self.driver)()).build();
+        // The kernels are CUDA C++: without NVRTC there is as little to see as without a driver.
+        match backend.toolchain_for(&super::hopper(), &self.kernel(0)) {
+            Err(missing @ BackendError::Missing { .. }) => Err(missing),
+            _ => Ok(backend),
+        }
     }
 
     fn kernel(&self, add: u32) -> KernelSpec {
