@@ -55,7 +55,10 @@ impl Blocking {
         let promise = Arc::new(Mutex::new(Promise { done: None, waker: None }));
         let (blocking, mut work) = (self.clone(), Some(work));
         Box::pin(poll_fn(move |context| {
-            lock(&promise).waker = Some(context.waker().clone());
+            // The executor's code, as is the drop of the one before it: both under no lock.
+            let waker = context.waker().clone();
+            let before = lock(&promise).waker.replace(waker);
+            drop(before);
             if let Some(work) = work.take() {
                 let kept = Arc::clone(&promise);
                 blocking.run(work, move |done| keep(&kept, done));

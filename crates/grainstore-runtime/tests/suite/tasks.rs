@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -62,6 +62,42 @@ fn queued() -> (Queue, Fake, Runtime, Device) {
     let jobs = queue.clone();
     let (fake, runtime, device) = started(|builder| builder.blocking(move |job| jobs.push(job)));
     (queue, fake, runtime, device)
+}
+
+/// A waker whose last drop runs the jobs that wait, as an executor's may.
+struct RunsJobs(Queue);
+
+impl Wake for RunsJobs {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for RunsJobs {
+    fn drop(&mut self) {
+        self.0.run();
+    }
+}
+
+#[test]
+fn a_waker_that_is_dropped_may_run_the_very_job_that_is_waited_for() {
+    for known in [false, true] {
+        let (queue, fake, runtime, device) = queued();
+        let saxpy = spec("saxpy");
+        if known {
+            runtime.key(&device, &saxpy).unwrap();
+        }
+        let mut asked = task(&runtime, &device, &saxpy);
+        for _ in 0..4 {
+            // The one of the poll before is dropped in this one.
+            let waker = Waker::from(Arc::new(RunsJobs(queue.clone())));
+            if let Poll::Ready(kernel) = asked.as_mut().poll(&mut Context::from_waker(&waker)) {
+                kernel.unwrap();
+                break;
+            }
+        }
+        assert_eq!(fake.builds(), 1);
+        drop(asked);
+        assert!(block_on(runtime.kernel_async(&device, &saxpy)).is_ok());
+    }
 }
 
 #[test]

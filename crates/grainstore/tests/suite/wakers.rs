@@ -1,13 +1,13 @@
 //! A waker is its executor's code: to clone it, to wake it and to drop it may each call the cache.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use std::thread;
 
-use grainstore::Cache;
+use grainstore::{Cache, DeviceId, Family};
 
 use crate::common::{Gate, Module, World, check};
 
@@ -16,6 +16,8 @@ struct Caller {
     cache: Cache<u64, Module>,
     /// How often it was cloned, woken and dropped.
     turns: [AtomicUsize; 3],
+    /// Its drops panic.
+    panics: AtomicBool,
 }
 
 impl Caller {
@@ -32,7 +34,7 @@ impl Caller {
     }
 }
 
-const TABLE: RawWakerVTable = RawWakerVTable::new(
+static TABLE: RawWakerVTable = RawWakerVTable::new(
     |caller| {
         // SAFETY: as for every function of this table: the pointer is `waker`'s.
         unsafe { of(caller) }.turn(0);
@@ -48,7 +50,9 @@ const TABLE: RawWakerVTable = RawWakerVTable::new(
     |caller| unsafe { of(caller) }.turn(1),
     |caller| {
         // SAFETY: as above; the waker's own count is taken over.
-        unsafe { Arc::from_raw(caller.cast::<Caller>()) }.turn(2);
+        let caller = unsafe { Arc::from_raw(caller.cast::<Caller>()) };
+        caller.turn(2);
+        assert!(!caller.panics.load(Ordering::SeqCst), "on purpose");
     },
 );
 
@@ -66,7 +70,7 @@ fn waker(caller: &Arc<Caller>) -> Waker {
 }
 
 fn caller(cache: &Cache<u64, Module>) -> Arc<Caller> {
-    Arc::new(Caller { cache: cache.clone(), turns: Default::default() })
+    Arc::new(Caller { cache: cache.clone(), turns: Default::default(), panics: false.into() })
 }
 
 #[test]
@@ -119,5 +123,50 @@ fn wakers_may_call_the_cache_while_a_task_waits_for_room_and_for_a_drain() {
     assert!(cloned >= 2 && woken >= 2 && dropped >= 1, "{cloned}, {woken}, {dropped}");
     assert!(drain.poll(&mut context).is_ready());
     assert!(room.poll(&mut context).is_ready());
+    check(&cache);
+}
+
+/// What a future that is gone has left with a drain is dropped with it, not under the cache's lock.
+#[test]
+fn a_waker_of_a_wait_that_was_given_up_may_call_the_cache() {
+    let world = World::default();
+    let cache = world.cache(2);
+    let caller = caller(&cache);
+    let device = DeviceId::new(Family::CUDA, 0);
+    let pin = cache.on(&device).get_or_build(&1, || world.build(1)).unwrap();
+    {
+        let waker = waker(&caller);
+        let mut wait = Box::pin(cache.evict_device(&device).wait_async());
+        assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    let [cloned, woken, dropped] = caller.turns();
+    assert_eq!((cloned, woken), (dropped - 1, 0), "all clones and the waker itself are gone");
+    let drain = cache.evict_device(&device);
+    drop(pin);
+    drain.wait().unwrap();
+    check(&cache);
+}
+
+/// The panic of a waker's drop is its executor's affair: whoever leads then leads.
+#[test]
+fn a_waker_that_panics_takes_no_lead_with_it() {
+    let world = World::default();
+    let cache = world.cache(2);
+    let caller = caller(&cache);
+    let waker = waker(&caller);
+    let mut context = Context::from_waker(&waker);
+    let never = async {
+        pending::<()>().await;
+        world.build(1)
+    };
+    let mut leader = Box::pin(cache.get_or_build_async(&1, never));
+    assert!(leader.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let mut waiter = pin!(cache.get_or_build_async(&1, async { world.build(1) }));
+    assert!(waiter.as_mut().poll(&mut context).is_pending());
+    drop(leader);
+    caller.panics.store(true, Ordering::SeqCst);
+    let Poll::Ready(value) = waiter.poll(&mut context) else { panic!("it leads, and builds") };
+    caller.panics.store(false, Ordering::SeqCst);
+    assert_eq!(value.unwrap().key, 1);
     check(&cache);
 }

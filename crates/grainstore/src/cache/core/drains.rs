@@ -6,6 +6,7 @@
 use std::task::Waker;
 use std::time::Duration;
 
+use super::wakers::{Spare, discard};
 use crate::ReleaseError;
 use crate::hashing::HashSet;
 use crate::sync::{Arc, AtomicU32, Condvar, Mutex, Ordering};
@@ -119,16 +120,12 @@ impl DrainState {
 
     /// Whether something changed since `seen`; if not, the next change wakes this waker.
     pub(crate) fn changed_since(&self, seen: u64, waker: &Waker) -> bool {
-        // The user's code, as is its drop: under no lock.
-        let waker = waker.clone();
+        let mut spare = Spare::of(waker);
         let mut progress = self.progress.lock();
-        if progress.changes != seen {
-            return true;
+        if progress.changes == seen {
+            spare.join(&mut progress.wakers);
         }
-        if !progress.wakers.iter().any(|known| known.will_wake(&waker)) {
-            progress.wakers.push(waker);
-        }
-        false
+        progress.changes != seen
     }
 
     /// All errors so far. They count as shown.
@@ -147,7 +144,10 @@ impl DrainState {
         let mut progress = self.progress.lock();
         progress.dropped = true;
         let failures = std::mem::take(&mut progress.failures);
+        // Nobody waits any more. What has been left here would be dropped under the ledger's lock.
+        let wakers = std::mem::take(&mut progress.wakers);
         drop(progress);
+        wakers.into_iter().for_each(discard);
         failures.iter().filter_map(|failure| failure.give_up()).collect()
     }
 }

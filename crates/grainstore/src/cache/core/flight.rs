@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::waits::Node;
+use super::wakers::Spare;
 use crate::Error;
 use crate::sync::{Condvar, Instant, Mutex};
 
@@ -165,15 +166,12 @@ impl Flight {
 
     /// The same for a task.
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Woken> {
-        // Before the lock, and if it is not needed it is dropped after it.
-        let waker = context.waker().clone();
+        let mut spare = Spare::of(context.waker());
         let mut progress = self.progress.lock();
         if let Some(woken) = progress.wake_up() {
             return Poll::Ready(woken);
         }
-        if !progress.wakers.iter().any(|known| known.will_wake(&waker)) {
-            progress.wakers.push(waker);
-        }
+        spare.join(&mut progress.wakers);
         Poll::Pending
     }
 }

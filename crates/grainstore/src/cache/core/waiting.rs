@@ -5,6 +5,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::victim::{Refused, Search};
+use super::wakers::Spare;
 use super::{Core, Key};
 use crate::sync::Instant;
 use crate::timer::Until;
@@ -108,16 +109,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             }
             let again = Instant::now().checked_add(pause.next());
             let changed = |waker: &Waker| {
-                // The user's code, as is its drop: under no lock.
-                let waker = waker.clone();
+                let mut spare = Spare::of(waker);
                 let mut ledger = self.ledger();
-                if ledger.openings != seen {
-                    return true;
+                if ledger.openings == seen {
+                    spare.join(&mut ledger.room_wakers);
                 }
-                if !ledger.room_wakers.iter().any(|known| known.will_wake(&waker)) {
-                    ledger.room_wakers.push(waker);
-                }
-                false
+                ledger.openings != seen
             };
             Until::new(again, changed).await;
         }
