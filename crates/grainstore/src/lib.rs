@@ -83,7 +83,7 @@ mod sync;
 mod timer;
 
 pub use cache::Cache;
-pub use cache::bookmark::{Bookmark, Missed};
+pub use cache::bookmark::Bookmark;
 pub use cache::builder::{Builder, ConfigError, Ownership, ReleaseOutcome};
 pub use cache::drain::Drain;
 pub use cache::event::{Event, EventKind};

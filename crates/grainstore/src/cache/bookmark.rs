@@ -1,10 +1,8 @@
 //! Where a value was, shared by threads: what a [`Slot`](super::slot::Slot) knows, without its key.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use super::core::entry::Grain;
-use super::core::readers::slot::{ReaderSlot, take_back};
 use super::pinned::Pinned;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};
 
@@ -24,7 +22,7 @@ use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};
 /// }
 ///
 /// fn module(cache: &Cache<String, usize>, spec: &Spec) -> Result<Pinned<usize>, Error> {
-///     if let Ok(module) = cache.try_get_at(&spec.was, |_| true) {
+///     if let Some(module) = cache.try_get_at(&spec.was, |_| true) {
 ///         return Ok(module);
 ///     }
 ///     let compile = || Ok::<_, std::io::Error>(spec.source.len());
@@ -40,7 +38,6 @@ use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Default)]
 pub struct Bookmark {
     /// Odd while somebody writes the rest, and another number after it. Who reads the rest, and the
     /// same even number before and after, has read what was written at once (a sequence lock: Boehm,
@@ -50,12 +47,12 @@ pub struct Bookmark {
     cache: AtomicU64,
     /// A grain of that cache.
     grain: AtomicPtr<()>,
-    /// The number of the build that was in that grain.
+    /// The number of the build that was in that grain, which no other build in the cache has.
     serial: AtomicU64,
 }
 
 /// What a bookmark leads to: a grain of a cache, and the build that was there.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) cache: u64,
     grain: *mut (),
@@ -64,27 +61,51 @@ pub(crate) struct Place {
 
 impl Bookmark {
     /// One that leads to nothing.
+    #[cfg(not(any(loom, shuttle)))]
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self {
+            version: AtomicU64::new(0),
+            cache: AtomicU64::new(0),
+            grain: AtomicPtr::new(std::ptr::null_mut()),
+            serial: AtomicU64::new(0),
+        }
     }
 
-    /// From now on it leads to this value; or, if another thread sets it just now, to that one's.
+    /// As the constant one, which a model's atomics do not allow.
+    #[cfg(any(loom, shuttle))]
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            version: AtomicU64::new(0),
+            cache: AtomicU64::new(0),
+            grain: AtomicPtr::new(std::ptr::null_mut()),
+            serial: AtomicU64::new(0),
+        }
+    }
+
+    /// From now on it leads to this value. Writes nothing where it does already, nor while another
+    /// thread sets it: then it leads to that one's.
     pub fn set<V>(&self, value: &Pinned<V>) {
         let grain = value.grain();
         // The cache is there as long as the value is.
         let Some(id) = grain.owner().upgrade().map(|owner| owner.id()) else { return };
+        let address = std::ptr::from_ref(grain).cast_mut().cast();
+        let new = Place { cache: id, grain: address, serial: grain.serial() };
+        if self.place() == Some(new) {
+            return;
+        }
         let version = self.version.load(Ordering::Relaxed);
         let odd = version | 1;
-        let (old, new) = (Ordering::Acquire, Ordering::Relaxed);
-        if version == odd || self.version.compare_exchange(version, odd, old, new).is_err() {
+        let (taken, not) = (Ordering::Acquire, Ordering::Relaxed);
+        if version == odd || self.version.compare_exchange(version, odd, taken, not).is_err() {
             return;
         }
         // The fence keeps the stores behind it from being seen before the odd number is.
         fence(Ordering::Release);
-        self.cache.store(id, Ordering::Relaxed);
-        self.grain.store(std::ptr::from_ref(grain).cast_mut().cast(), Ordering::Relaxed);
-        self.serial.store(grain.serial(), Ordering::Relaxed);
+        self.cache.store(new.cache, Ordering::Relaxed);
+        self.grain.store(new.grain, Ordering::Relaxed);
+        self.serial.store(new.serial, Ordering::Relaxed);
         self.version.store(version + 2, Ordering::Release);
     }
 
@@ -116,38 +137,14 @@ impl Place {
     }
 }
 
+impl Default for Bookmark {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl fmt::Debug for Bookmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bookmark").finish_non_exhaustive()
-    }
-}
-
-/// What a look-up by a [`Bookmark`] that found nothing leaves to be tidied up, which dropping it
-/// does. It is handed out so that a caller can have that done where it goes the long way, and the
-/// short one stays free of it; there the value of the bookmark counts as pinned until then. One that
-/// is forgotten is as bad as a [`Pinned`] that is.
-#[must_use = "until it is dropped, a value may count as pinned"]
-pub struct Missed<'a> {
-    left: Option<ReaderSlot>,
-    /// It borrows the cache: when the cache is gone, its readers' slots are others'.
-    cache: PhantomData<&'a ()>,
-}
-
-impl Missed<'_> {
-    #[inline(always)]
-    pub(in crate::cache) fn new(left: Option<ReaderSlot>) -> Self {
-        Self { left, cache: PhantomData }
-    }
-}
-
-impl Drop for Missed<'_> {
-    fn drop(&mut self) {
-        take_back(self.left);
-    }
-}
-
-impl fmt::Debug for Missed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Missed").finish_non_exhaustive()
     }
 }

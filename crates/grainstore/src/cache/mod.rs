@@ -16,9 +16,10 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-use self::bookmark::{Bookmark, Missed};
+use self::bookmark::Bookmark;
 use self::builder::{Builder, Ownership};
 use self::core::Core;
+use self::core::readers::slot::take_back;
 use self::devices::{DeviceSet, hash_with};
 use self::drain::Drain;
 use self::pinned::Pinned;
@@ -130,8 +131,8 @@ where
         self.core.get(hash, key, &DeviceSet::None)
     }
 
-    /// As [`get`](Self::get), but only what can be had without a lock or a search: nearly always what
-    /// this thread has asked for before. It may miss a value that is there. Never blocks.
+    /// As [`get`](Self::get), but only what can be had without a lock: nearly always what this thread
+    /// has asked for before. It may miss a value that is there. Never blocks.
     #[must_use]
     #[inline]
     pub fn try_get(&self, key: &K) -> Option<Pinned<V>> {
@@ -140,19 +141,28 @@ where
     }
 
     /// The value that this bookmark leads to, if it is this cache's and resident and `wanted` says
-    /// yes of it; then this is a use of it. As [`try_get`](Self::try_get) it may miss what is there,
-    /// and never blocks. Nothing is hashed, probed or compared: what the value was asked for, the
-    /// bookmark's owner knows.
+    /// yes of it; then this is a use of it. Nothing is hashed, probed or compared: what the value was
+    /// asked for, the bookmark's owner knows. Never blocks.
     ///
-    /// # Errors
-    /// [`Missed`], which is to be dropped before the value is looked for in another way.
+    /// It finds what it can find at once. What is wanted and there may be missed, as on a thread's
+    /// first look, or while it holds other pins: then [`try_get`](Self::try_get) finds it.
+    ///
+    /// `wanted` looks at a value that is pinned for as long, so it must not wait for its release, and
+    /// a value that it looks at is not evicted in that moment.
+    #[must_use]
     #[inline(always)]
-    pub fn try_get_at<'a>(
-        &'a self,
+    pub fn try_get_at(
+        &self,
         bookmark: &Bookmark,
         wanted: impl FnOnce(&V) -> bool,
-    ) -> Result<Pinned<V>, Missed<'a>> {
-        self.core.find_at(self.id, bookmark, wanted).map_err(Missed::new)
+    ) -> Option<Pinned<V>> {
+        match self.core.find_at(self.id, bookmark, wanted) {
+            Ok(pin) => Some(pin),
+            Err(left) => {
+                take_back(left);
+                None
+            }
+        }
     }
 
     /// Retires the value of this key, or dooms its build.

@@ -138,7 +138,7 @@ impl World {
                 if let Some(pin) = kernels.get(&key) {
                     bookmark.set(&pin);
                 }
-                if let Ok(pin) = kernels.try_get_at(&bookmark, |_| !one_in(3)) {
+                if let Some(pin) = kernels.try_get_at(&bookmark, |_| !one_in(3)) {
                     self.use_answer(Ok(pin), key, false);
                 }
             }

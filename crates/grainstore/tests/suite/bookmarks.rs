@@ -1,6 +1,5 @@
 //! Bookmarks: where a value was, kept by whoever asks for it.
 
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -11,7 +10,7 @@ use crate::common::{Failure, Module, World, check};
 
 /// The value of a bookmark, whatever it is.
 fn go(cache: &Cache<u64, Module>, bookmark: &Bookmark) -> Option<Pinned<Module>> {
-    cache.try_get_at(bookmark, |_| true).ok()
+    cache.try_get_at(bookmark, |_| true)
 }
 
 /// A cache with the values of these keys, at hand for this thread, and a bookmark of the first.
@@ -68,10 +67,10 @@ fn a_look_by_bookmark_is_a_use_if_the_value_is_wanted() {
     let world = World::default();
     let (cache, bookmark) = marked(&world, 2, &[1, 2]);
     let hits = cache.statistics().hits;
-    assert!(cache.try_get_at(&bookmark, |module| module.key == 2).is_err());
+    assert!(cache.try_get_at(&bookmark, |module| module.key == 2).is_none());
     assert_eq!(cache.statistics().hits, hits, "what is not wanted is no use");
     drop(cache.get(&2));
-    assert!(cache.try_get_at(&bookmark, |module| module.key == 1).is_ok());
+    assert!(cache.try_get_at(&bookmark, |module| module.key == 1).is_some());
     assert_eq!(cache.statistics().hits, hits + 2);
     // The value that was used less recently goes.
     cache.get_or_build(&3, || world.build(3)).unwrap();
@@ -79,38 +78,61 @@ fn a_look_by_bookmark_is_a_use_if_the_value_is_wanted() {
     check(&cache);
 }
 
+/// What is looked at and not wanted is let go at once.
 #[test]
-fn what_was_missed_counts_as_pinned_until_it_is_dropped() {
+fn a_look_that_finds_nothing_leaves_no_pin() {
     let world = World::default();
     let (cache, bookmark) = marked(&world, 1, &[1]);
-    let missed = cache.try_get_at(&bookmark, |_| false).unwrap_err();
-    let error = cache.get_or_build(&2, || world.build(2)).unwrap_err();
-    assert!(error.is_busy(), "{error}");
-    drop(missed);
+    assert!(cache.try_get_at(&bookmark, |_| false).is_none());
     cache.get_or_build(&2, || world.build(2)).unwrap();
+    assert!(go(&cache, &bookmark).is_none());
+    cache.get_or_build(&3, || world.build(3)).unwrap();
+    assert_eq!(world.released(), [1, 2]);
     check(&cache);
 }
 
-/// A look that was forgotten before it was over leaves nothing in what other caches use.
+/// A thread that holds other pins, or looks for the first time since an install, is served by its key
+/// without a lock.
 #[test]
-fn a_forgotten_miss_harms_no_other_cache() {
-    for _ in 0..3 {
-        let world = World::default();
-        let (cache, bookmark) = marked(&world, 1, &[1]);
-        // The place of the one before it can be given up here as well.
-        cache.get_or_build(&2, || world.build(2)).unwrap();
-        drop(cache.remove(&2));
-        mem::forget(cache.try_get_at(&bookmark, |_| true).unwrap_err());
-        drop(cache);
-        assert_eq!(world.alive(), 0);
-    }
+fn what_a_bookmark_misses_is_at_hand_by_its_key() {
+    let world = World::default();
+    let (cache, bookmark) = marked(&world, 3, &[1, 2]);
+    let (first, second) = (go(&cache, &bookmark).unwrap(), cache.try_get(&2).unwrap());
+    assert!(go(&cache, &bookmark).is_none());
+    let again = cache.try_get(&1).unwrap();
+    assert!(Pinned::ptr_eq(&first, &again) && second.key == 2);
+    drop((first, second, again));
+    cache.get_or_build(&3, || world.build(3)).unwrap();
+    assert!(cache.try_get(&1).is_some_and(|value| value.key == 1));
+    assert!(thread::scope(|scope| scope.spawn(|| cache.try_get(&1).is_none()).join().unwrap()));
+    check(&cache);
+}
+
+/// The one who looks may use the cache meanwhile, and change it.
+#[test]
+fn whoever_looks_may_call_the_cache() {
+    let world = World::default();
+    let (cache, bookmark) = marked(&world, 3, &[1, 2]);
+    let found = cache.try_get_at(&bookmark, |value| {
+        assert_eq!((value.key, cache.get(&1).unwrap().key, cache.get(&2).unwrap().key), (1, 1, 2));
+        drop(cache.clear());
+        cache.get_or_build(&3, || world.build(3)).unwrap();
+        bookmark.set(&cache.get(&3).unwrap());
+        true
+    });
+    assert_eq!(found.as_deref().map(|value| value.key), Some(1));
+    drop(found);
+    assert_eq!(go(&cache, &bookmark).unwrap().key, 3);
+    check(&cache);
+    drop(cache);
+    assert_eq!(world.alive(), 0);
 }
 
 #[test]
 fn a_panic_of_whoever_looks_leaves_no_pin() {
     let world = World::default();
     let (cache, bookmark) = marked(&world, 1, &[1]);
-    let look = || cache.try_get_at(&bookmark, |_| panic!("on purpose")).is_ok();
+    let look = || cache.try_get_at(&bookmark, |_| panic!("on purpose")).is_some();
     assert!(catch_unwind(AssertUnwindSafe(look)).is_err());
     cache.get_or_build(&2, || world.build(2)).unwrap();
     assert_eq!(world.released(), [1]);
@@ -171,7 +193,7 @@ fn a_bookmark_of_a_large_cache_is_nothing_to_a_small_one() {
     small.get_or_build(&0, || Ok::<_, Failure>(0)).unwrap();
     for (key, bookmark) in (0..).zip(&bookmarks) {
         drop((large.get(&key), small.get(&0)));
-        assert!(small.try_get_at(bookmark, |_| true).is_err());
-        assert!(large.try_get_at(bookmark, |_| true).is_ok_and(|value| *value == key));
+        assert!(small.try_get_at(bookmark, |_| true).is_none());
+        assert!(large.try_get_at(bookmark, |_| true).is_some_and(|value| *value == key));
     }
 }

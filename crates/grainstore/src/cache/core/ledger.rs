@@ -4,7 +4,6 @@
 //! A place belongs to a build, then to its value, then to the value's release until that returns.
 //! So `resident + building + retired` is what is taken, and never more than the capacity.
 
-use std::ops::Range;
 use std::task::Waker;
 
 use super::drains::Coverage;
@@ -14,13 +13,8 @@ use super::readers::Reader;
 use super::waits::{Node, Nodes};
 use crate::cache::statistics::Statistics;
 use crate::hashing::{HashMap, HashSet};
-use crate::sync::{Arc, Serials, process_wide};
+use crate::sync::Arc;
 use crate::{DeviceId, Error};
-
-process_wide! {
-    /// No two builds of the process have the same number.
-    static BUILDS: Serials = Serials::new();
-}
 
 /// What the ledger knows of an entry.
 #[derive(Default)]
@@ -58,7 +52,7 @@ pub(crate) struct Ledger {
     spare_flight: Option<Arc<Flight>>,
     nodes: Nodes,
     free: Vec<u32>,
-    serials: Range<u64>,
+    next_serial: u64,
     /// Resident entries by their last known use, but for the parked ones.
     order: Order,
     /// Entries (being built, resident, retired) by device.
@@ -110,7 +104,7 @@ impl Ledger {
             spare_flight: None,
             nodes: Nodes::default(),
             free: Vec::new(),
-            serials: 0..0,
+            next_serial: 1,
             order: Order::default(),
             by_device: HashMap::default(),
             limbo: HashSet::default(),
@@ -144,7 +138,9 @@ impl Ledger {
             self.records.push(Record::default());
             (self.records.len() - 1) as u32
         });
-        (index, BUILDS.next_of(&mut self.serials))
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        (index, serial)
     }
 
     /// Back to the free list.

@@ -27,6 +27,7 @@ pub(crate) mod ticket;
 pub(crate) mod victim;
 pub(crate) mod waiting;
 pub(crate) mod waits;
+pub(crate) mod wakers;
 pub(crate) mod weight;
 
 use std::hash::Hash;
@@ -176,6 +177,34 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         self.find_build(slot, (grain, grain.index, place.serial), wanted)
     }
 
+    /// As [`find_at_once`](Self::find_at_once), where that has found nothing: in whatever slot of this
+    /// thread's, and after an install. Takes no lock either.
+    #[cold]
+    #[inline(never)]
+    fn find_beside(
+        &self,
+        left: Option<ReaderSlot>,
+        hash: u64,
+        key: &K,
+        devices: &DeviceSet,
+    ) -> Option<Pinned<V>> {
+        take_back(left);
+        let reader = local::known(self.id)?;
+        self.index.probe(hash, |index| {
+            let entry = self.entry(index);
+            if entry.hash() != hash {
+                return None;
+            }
+            let slot = reader.pin(index, &entry.grain.state)?;
+            local::set_recent(self.id, slot);
+            let pin = Pinned::new(&entry.grain, Some(slot));
+            // SAFETY: the entry is pinned.
+            let identity = unsafe { entry.identity() };
+            let same = identity.key == *key && identity.devices == *devices;
+            (same && reader.note(index, &self.clock)).then_some(pin)
+        })
+    }
+
     /// The resident value of this identity, pinned. Takes no lock; it may miss a value that is
     /// there while others come and go, so who needs to know looks again under the lock.
     fn find_anywhere(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
@@ -267,15 +296,12 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         }
     }
 
-    /// The value if it is at hand: see [`find_at_once`](Self::find_at_once).
+    /// The value if it can be had without a lock.
     #[inline]
     pub(crate) fn try_get(&self, hash: u64, key: &K, devices: &DeviceSet) -> Option<Pinned<V>> {
         match self.find_at_once(hash, key, devices) {
             Ok(pin) => Some(pin),
-            Err(left) => {
-                take_back(left);
-                None
-            }
+            Err(left) => self.find_beside(left, hash, key, devices),
         }
     }
 

@@ -53,6 +53,24 @@ pub(crate) fn set_recent(cache: u64, slot: ReaderSlot) {
     RECENT.with(|recent| recent[cache as usize % WAYS].set((cache, slot)));
 }
 
+/// The reader that this thread has for the cache. An error while the thread ends.
+fn search(cache: u64) -> Result<Option<&'static Reader>, Ending> {
+    let found = ALL.try_with(|all| {
+        all.borrow().0.iter().find(|(id, _)| *id == cache).map(|&(_, reader)| reader)
+    });
+    found.map_err(|_| Ending)
+}
+
+struct Ending;
+
+/// The reader that this thread has for the cache, if it has one.
+pub(crate) fn known(cache: u64) -> Option<&'static Reader> {
+    match recent(cache) {
+        Some(slot) => Some(slot.reader()),
+        None => search(cache).ok().flatten(),
+    }
+}
+
 /// This thread's reader for the cache; a new one from `take` if it has none. None while the thread
 /// ends.
 #[cold]
@@ -60,10 +78,7 @@ pub(crate) fn reader(
     cache: u64,
     take: impl FnOnce() -> &'static Reader,
 ) -> Option<&'static Reader> {
-    let known = ALL.try_with(|all| {
-        all.borrow().0.iter().find(|(id, _)| *id == cache).map(|&(_, reader)| reader)
-    });
-    let reader = known.ok()?.unwrap_or_else(|| {
+    let reader = search(cache).ok()?.unwrap_or_else(|| {
         let reader = take();
         let _ = ALL.try_with(|all| {
             let readers = &mut all.borrow_mut().0;

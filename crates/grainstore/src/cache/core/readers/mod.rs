@@ -123,8 +123,7 @@ impl Reader {
     /// Back to the pool. The cache is gone, and with it every pin and everybody who used this
     /// reader for it.
     pub(crate) fn give_back(&'static self) {
-        // An announcement that was forgotten before it was a pin is all that can be left.
-        self.line[..SLOTS].iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
+        debug_assert!(self.line[..SLOTS].iter().all(|slot| slot.load(Ordering::Relaxed) == 0));
         {
             let mut watcher = self.own.watcher.lock();
             *watcher = None;
