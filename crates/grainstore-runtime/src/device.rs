@@ -17,10 +17,14 @@ use crate::profile::{Profile, ProfileId};
 /// gets [`DeviceDestroyed`](crate::RuntimeError::DeviceDestroyed) for good, also when a device of
 /// the same identity is there again.
 #[derive(Clone)]
-pub struct Device(Arc<Handle>);
+pub struct Device {
+    /// What a hit begins with is here, not behind the pointer: whose it is, and which.
+    owner: u64,
+    index: usize,
+    handle: Arc<Handle>,
+}
 
 struct Handle {
-    owner: u64,
     generation: u64,
     info: DeviceInfo,
     phase: AtomicU8,
@@ -30,7 +34,7 @@ struct Handle {
     serves: AtomicUsize,
     /// Read once for each generation, at the first kernel.
     profile: OnceLock<Arc<Profile>>,
-    /// Its number, once it was read.
+    /// Its number, once it was read and as long as the phase is `Live`.
     profile_id: AtomicUsize,
 }
 
@@ -51,33 +55,36 @@ impl Device {
     pub(crate) fn new(owner: u64, generation: u64, info: DeviceInfo, life: Arc<Life>) -> Self {
         let phase = AtomicU8::new(Phase::Live as u8);
         let serves = AtomicUsize::new(Arc::as_ptr(&life).addr());
-        let (profile, profile_id) = (OnceLock::new(), AtomicUsize::new(ProfileId::NONE.0));
-        Self(Arc::new(Handle { owner, generation, info, phase, life, serves, profile, profile_id }))
+        let (profile, profile_id) = (OnceLock::new(), AtomicUsize::new(ProfileId::UNREAD.0));
+        let index = info.id.index() as usize;
+        let handle =
+            Arc::new(Handle { generation, info, phase, life, serves, profile, profile_id });
+        Self { owner, index, handle }
     }
 
     /// Its identity, the same in all its lives.
     #[must_use]
     #[inline]
     pub fn id(&self) -> DeviceId {
-        self.0.info.id
+        self.handle.info.id
     }
 
     /// The name that its driver gives, for people.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.info.name
+        &self.handle.info.name
     }
 
     /// The driver and its version, for people.
     #[must_use]
     pub fn driver(&self) -> &str {
-        &self.0.info.driver
+        &self.handle.info.driver
     }
 
     /// Which life this is: a number that no other handle of this runtime's backend has.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.0.generation
+        self.handle.generation
     }
 
     /// Whether kernels can be had with this handle.
@@ -85,45 +92,55 @@ impl Device {
     #[inline]
     pub fn is_live(&self) -> bool {
         // Acquire: who sees this after it has taken a pin knows that no teardown had begun then.
-        self.0.serves.load(Ordering::Acquire) != 0
+        self.handle.serves.load(Ordering::Acquire) != 0
     }
 
     #[inline]
     pub(crate) fn owner(&self) -> u64 {
-        self.0.owner
+        self.owner
+    }
+
+    /// The backend's own index of the device.
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        self.index
     }
 
     #[inline]
     pub(crate) fn identity(&self) -> &DeviceId {
-        &self.0.info.id
+        &self.handle.info.id
     }
 
     pub(crate) fn life(&self) -> &Arc<Life> {
-        &self.0.life
+        &self.handle.life
     }
 
     /// Its target and toolchain, once they were read.
     pub(crate) fn profile(&self) -> Option<&Arc<Profile>> {
-        self.0.profile.get()
+        self.handle.profile.get()
     }
 
     /// Keeps what was read, unless another thread was sooner; the first one read counts.
     pub(crate) fn set_profile(&self, profile: Arc<Profile>) -> &Arc<Profile> {
-        let profile = self.0.profile.get_or_init(|| profile);
-        self.0.profile_id.store(profile.id().0, Ordering::Relaxed);
+        let profile = self.handle.profile.get_or_init(|| profile);
+        self.handle.profile_id.store(profile.id().0, Ordering::Relaxed);
+        if !self.is_live() {
+            self.handle.profile_id.store(ProfileId::UNREAD.0, Ordering::Relaxed);
+        }
         profile
     }
 
-    /// The number of its profile.
+    /// The number of its profile, if that was read and the handle is live. Whoever relies on the
+    /// handle's being live asks [`serves`](Self::serves) with the pin in hand.
     #[inline]
     pub(crate) fn profile_id(&self) -> ProfileId {
-        ProfileId(self.0.profile_id.load(Ordering::Relaxed))
+        ProfileId(self.handle.profile_id.load(Ordering::Relaxed))
     }
 
     pub(crate) fn phase(&self) -> Phase {
         const ALL: [Phase; 4] = [Phase::Live, Phase::Leaving, Phase::Retired, Phase::Gone];
         ALL.into_iter()
-            .find(|phase| *phase as u8 == self.0.phase.load(Ordering::Acquire))
+            .find(|phase| *phase as u8 == self.handle.phase.load(Ordering::Acquire))
             .unwrap_or(Phase::Gone)
     }
 
@@ -131,20 +148,21 @@ impl Device {
     #[inline]
     pub(crate) fn serves(&self, life: &Arc<Life>) -> bool {
         // Acquire: as in `is_live`.
-        self.0.serves.load(Ordering::Acquire) == Arc::as_ptr(life).addr()
+        self.handle.serves.load(Ordering::Acquire) == Arc::as_ptr(life).addr()
     }
 
     pub(crate) fn advance(&self, phase: Phase) {
         if phase > Phase::Live {
-            self.0.serves.store(0, Ordering::Release);
+            self.handle.serves.store(0, Ordering::Release);
+            self.handle.profile_id.store(ProfileId::UNREAD.0, Ordering::Relaxed);
         }
-        self.0.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        self.handle.phase.fetch_max(phase as u8, Ordering::AcqRel);
     }
 }
 
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.handle, &other.handle)
     }
 }
 
@@ -152,7 +170,7 @@ impl Eq for Device {}
 
 impl Hash for Device {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).hash(state);
+        Arc::as_ptr(&self.handle).hash(state);
     }
 }
 

@@ -17,8 +17,11 @@ type Texts = (String, Target, Toolchain);
 pub(crate) struct ProfileId(pub(crate) usize);
 
 impl ProfileId {
-    /// No profile's.
-    pub(crate) const NONE: Self = Self(0);
+    /// No profile's: of what waits for one.
+    pub(crate) const NOBODYS: Self = Self(0);
+    /// No profile's, and nothing is ever kept under it: of a device whose own was not read
+    /// yet, or that is not live any more.
+    pub(crate) const UNREAD: Self = Self(usize::MAX);
 }
 
 /// One backend's target and toolchain.

@@ -20,20 +20,19 @@ pub(crate) struct SpecKeys(Known);
 /// What is known of a spec on one profile.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// A [`ProfileId`]; none until the first link gets its own.
+    /// A [`ProfileId`]; nobody's until somebody takes the link.
     profile: AtomicUsize,
     places: [Bookmark; PLACES],
     key: OnceLock<KernelKey>,
     next: OnceLock<Box<Known>>,
 }
 
-/// So many devices of one profile each have a place of their own. Where there are more, two share
-/// one, and the one that comes second is slower by a probe.
-const PLACES: usize = 8;
+/// So many devices, by their index, have a place in every spec. The kernels of the others are found by
+/// their key.
+const PLACES: usize = 16;
 
 impl SpecKeys {
-    /// What is known on this profile. Where that is nothing, it may be a link of no profile's yet,
-    /// which has no key and whose places lead nowhere.
+    /// What is known on this profile.
     #[inline]
     pub(crate) fn get(&self, profile: ProfileId) -> Option<&Known> {
         let mut link = &self.0;
@@ -65,8 +64,8 @@ impl SpecKeys {
 impl Known {
     /// Whether this is the profile's link, which it becomes if it is nobody's.
     fn is_of(&self, profile: ProfileId) -> bool {
-        let (none, relaxed) = (ProfileId::NONE.0, Ordering::Relaxed);
-        let taken = self.profile.compare_exchange(none, profile.0, relaxed, relaxed);
+        let (nobodys, relaxed) = (ProfileId::NOBODYS.0, Ordering::Relaxed);
+        let taken = self.profile.compare_exchange(nobodys, profile.0, relaxed, relaxed);
         taken.is_ok() || taken == Err(profile.0)
     }
 
@@ -75,10 +74,31 @@ impl Known {
         self.key.get()
     }
 
-    /// Where the kernel of this device was, or that of another one whose index is a multiple of
-    /// [`PLACES`] away.
+    /// Where the kernel of this device was.
     #[inline]
-    pub(crate) fn place(&self, device: &Device) -> &Bookmark {
-        &self.places[device.identity().index() as usize % PLACES]
+    pub(crate) fn place(&self, device: &Device) -> Option<&Bookmark> {
+        self.places.get(device.index())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Result<KernelKey, grainstore::KeyError> {
+        KernelKey::builder(name).target("t").toolchain("c").language("l").source("s").build()
+    }
+
+    #[test]
+    fn each_profile_has_its_key_and_who_has_no_profile_none() {
+        let keys = SpecKeys::default();
+        let before = keys.get(ProfileId::UNREAD);
+        assert!(before.is_none() && keys.get(ProfileId(1)).is_none());
+        for profile in [1, 2, 3, 2, 1] {
+            let made = keys.get_or_make(ProfileId(profile), || key(&profile.to_string())).unwrap();
+            assert_eq!(made.name(), profile.to_string());
+            assert_eq!(keys.get(ProfileId(profile)).unwrap().key(), Some(made));
+        }
+        assert!(keys.get(ProfileId::UNREAD).is_none() && keys.get(ProfileId(4)).is_none());
     }
 }

@@ -21,14 +21,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use grainstore::{Bookmark, Cache, Drain, Family, Hooks, KernelKey, Missed, Pinned, Statistics};
+use grainstore::{Cache, Drain, Family, Hooks, KernelKey, Pinned, Statistics};
 
 use doorway::Doorway;
 use hearing::Hearing;
 
 use crate::activity::Gate;
-use crate::profile::Profile;
-use crate::spec_keys::Known;
+use crate::profile::{Profile, ProfileId};
 use crate::table::Table;
 use crate::{
     Backend, BackendError, Device, KernelSpec, Language, Loaded, Origin, Outcome, RuntimeError,
@@ -116,8 +115,8 @@ impl<B: Backend> BackendCache<B> {
     #[inline]
     pub fn kernel(&self, device: &Device, spec: &KernelSpec) -> Result<Module<B>, RuntimeError> {
         match self.at_hand(device, spec) {
-            Ok(kernel) => Ok(kernel),
-            Err(missed) => self.look_up(missed, device, spec),
+            Some(kernel) => Ok(kernel),
+            None => self.look_up(device, spec),
         }
     }
 
@@ -132,7 +131,7 @@ impl<B: Backend> BackendCache<B> {
     ) -> Result<(Module<B>, Outcome), RuntimeError> {
         let began = Instant::now();
         let mut trace = None;
-        let kernel = self.obtain_traced(device, spec, &mut trace)?;
+        let kernel = self.get_or_obtain(device, spec, &mut trace)?;
         let (origin, compile_time) = trace.unwrap_or((Origin::Memory, None));
         Ok((kernel, Outcome { origin, elapsed: began.elapsed(), compile_time }))
     }
@@ -197,92 +196,70 @@ impl<B: Backend> BackendCache<B> {
         &self.cache
     }
 
-    /// What is in memory where it was: a walk of one step and a load of the handle's phase, beside the
-    /// cache's own hit.
+    /// What is in memory where it was.
     #[inline]
-    pub(crate) fn at_hand(
-        &self,
-        device: &Device,
-        spec: &KernelSpec,
-    ) -> Result<Module<B>, Option<Missed<'_>>> {
-        if device.owner() == self.inner.owner { self.resident(device, spec) } else { Err(None) }
+    pub(crate) fn at_hand(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
+        if device.owner() == self.inner.owner { self.at_place(device, spec) } else { None }
     }
 
-    /// The same for a device that is known to be this cache's. It is always part of its caller: a call
-    /// would cost a fifth of the hit.
+    /// The same for a device that is known to be this cache's. It is always part of its caller, and
+    /// waits for as few loads after each other as can be: that is what a hit costs.
     #[inline(always)]
-    pub(crate) fn resident(
-        &self,
-        device: &Device,
-        spec: &KernelSpec,
-    ) -> Result<Module<B>, Option<Missed<'_>>> {
-        let known = spec.known(device.profile_id()).ok_or(None)?;
+    pub(crate) fn at_place(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
+        // Nothing is known for a handle of an earlier life, so that it pins nothing.
+        let known = spec.known(device.profile_id())?;
+        let place = known.place(device)?;
         // A handle that is live with the pin in hand was live when the pin was taken, so what is
-        // pinned is of its life. What a handle of an earlier life asks for is no use of it.
-        Ok(self.cache.try_get_at(known.place(device), |loaded| device.serves(loaded.life()))?)
+        // pinned is of its life.
+        self.cache.try_get_at(place, |loaded| device.serves(loaded.life()))
     }
 
-    /// What is in memory, by its key, after the look at its place; there the next request finds it.
+    /// What is in memory, by its key: for those who found nothing at its place.
     #[cold]
     #[inline(never)]
-    fn find(
-        &self,
-        missed: Option<Missed<'_>>,
-        device: &Device,
-        spec: &KernelSpec,
-    ) -> Option<Module<B>> {
-        drop(missed);
+    pub(crate) fn by_key(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
         if device.owner() != self.inner.owner || !device.is_live() {
             return None;
         }
-        let known = spec.known(device.profile_id())?;
-        let key = known.key()?;
-        let place = self.place_for(device, known);
+        let key = spec.known(device.profile_id())?.key()?;
         let kernel = self.cache.on(device.identity()).try_get(key)?;
-        if let Some(place) = place {
-            place.set(&kernel);
-        }
-        // As in `resident`.
+        // As in `at_place`.
         device.is_live().then_some(kernel)
     }
 
-    /// Where to note the device's kernel: nowhere while the place leads to another device's, so that
-    /// two that share it do not write to it by turns.
-    fn place_for<'k>(&self, device: &Device, known: &'k Known) -> Option<&'k Bookmark> {
-        let place = known.place(device);
-        let mut is_taken = false;
-        let _ = self.cache.try_get_at(place, |loaded| {
-            is_taken = !device.serves(loaded.life());
-            false
-        });
-        (!is_taken).then_some(place)
+    /// The next request on this profile finds the kernel at its place. Only what went the longest way
+    /// is noted: where two caches ask with one spec, they do not write to it by turns.
+    pub(super) fn note_place(
+        profile: ProfileId,
+        device: &Device,
+        spec: &KernelSpec,
+        kernel: &Module<B>,
+    ) {
+        if let Some(place) = spec.known(profile).and_then(|known| known.place(device)) {
+            place.set(kernel);
+        }
     }
 
     /// What is in memory, at its place or not.
     #[inline]
     pub(crate) fn in_memory(&self, device: &Device, spec: &KernelSpec) -> Option<Module<B>> {
         match self.at_hand(device, spec) {
-            Ok(kernel) => Some(kernel),
-            Err(missed) => self.find(missed, device, spec),
+            Some(kernel) => Some(kernel),
+            None => self.by_key(device, spec),
         }
     }
 
-    /// The long way, which finds out what is wrong where nothing is at hand.
+    /// The longer ways.
     #[cold]
-    pub(crate) fn look_up(
-        &self,
-        missed: Option<Missed<'_>>,
-        device: &Device,
-        spec: &KernelSpec,
-    ) -> Result<Module<B>, RuntimeError> {
-        match self.find(missed, device, spec) {
+    fn look_up(&self, device: &Device, spec: &KernelSpec) -> Result<Module<B>, RuntimeError> {
+        match self.by_key(device, spec) {
             Some(kernel) => Ok(kernel),
-            None => self.obtain_traced(device, spec, &mut None),
+            None => self.get_or_obtain(device, spec, &mut None),
         }
     }
 
-    /// The same without a look at what is at hand, and with a note of where it came from.
-    fn obtain_traced(
+    /// The longest way: what is there, or is built, or what is wrong; and a note of where it came from.
+    pub(crate) fn get_or_obtain(
         &self,
         device: &Device,
         spec: &KernelSpec,
@@ -290,13 +267,11 @@ impl<B: Backend> BackendCache<B> {
     ) -> Result<Module<B>, RuntimeError> {
         // Before any lock: a thread that held one may not be there.
         self.inner.door.home.check()?;
+        let profile = self.profile(device)?;
         let key = self.key(device, spec)?;
         self.check_live(device)?;
-        let place = spec.known(device.profile_id()).and_then(|known| self.place_for(device, known));
         let kernel = self.miss(device, key, spec, trace)?;
-        if let Some(place) = place {
-            place.set(&kernel);
-        }
+        Self::note_place(profile.id(), device, spec, &kernel);
         Ok(kernel)
     }
 
@@ -328,7 +303,7 @@ impl<B: Backend> BackendCache<B> {
         found: Result<Module<B>, grainstore::Error>,
     ) -> Result<Option<Module<B>>, RuntimeError> {
         match found.map_err(RuntimeError::from) {
-            // As in `resident`.
+            // As in `at_place`.
             Ok(kernel) if device.is_live() => Ok(Some(kernel)),
             Err(RuntimeError::DeviceDestroyed { .. }) if device.is_live() => Ok(None),
             Ok(_) | Err(RuntimeError::DeviceDestroyed { .. }) => Err(self.not_live(device)),

@@ -1,6 +1,7 @@
 //! Kernels for tasks: a hit on the spot, a miss whose build blocks somebody else.
 
 use std::future::poll_fn;
+use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -88,6 +89,8 @@ impl<B: Backend> BackendCache<B> {
         Box::pin(async move {
             cache.check_home()?;
             cache.check_owner(&device)?;
+            // A handle that is good no more needs no compiler to say so.
+            cache.check_live(&device)?;
             let known = spec.known(device.profile_id()).and_then(Known::key).cloned();
             let key = match known {
                 Some(key) => key,
@@ -101,6 +104,8 @@ impl<B: Backend> BackendCache<B> {
                 cache.check_live(&device)?;
                 let found = Request::new(&cache, &device, &spec, &key).await;
                 if let Some(kernel) = cache.settle(&device, found)? {
+                    // The profile was read before the key was made.
+                    Self::note_place(device.profile_id(), &device, &spec, &kernel);
                     return Ok(kernel);
                 }
             }
@@ -203,12 +208,14 @@ impl<B: Backend> Future for Request<B> {
     type Output = Found<B>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Found<B>> {
+        // The executor's code, as is the drop of the one before it: both under no lock.
+        let mut waker = Some(context.waker().clone());
         let Some(mut miss) = self.miss.take() else {
             let mut state = lock(&self.shared);
             if let Some(found) = state.found.take() {
                 return Poll::Ready(found);
             }
-            state.waker = Some(context.waker().clone());
+            mem::swap(&mut state.waker, &mut waker);
             return Poll::Pending;
         };
         loop {
@@ -224,7 +231,7 @@ impl<B: Backend> Future for Request<B> {
             }
             if state.built.is_none() {
                 state.miss = Some(miss);
-                state.waker = Some(context.waker().clone());
+                mem::swap(&mut state.waker, &mut waker);
                 return Poll::Pending;
             }
             // The build came back while this was being polled.

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grainstore::{ContentId, DeviceId, Drain, Hooks, KernelKey, Missed};
+use grainstore::{ContentId, DeviceId, Drain, Hooks, KernelKey};
 
 pub use builder::RuntimeBuilder;
 pub use drains::Drains;
@@ -115,26 +115,25 @@ impl Runtime {
     #[inline]
     pub fn kernel(&self, device: &Device, spec: &KernelSpec) -> Result<Kernel, RuntimeError> {
         let found = match self.cache_of(device) {
-            Some(cache) => cache.resident(device, spec),
-            None => Err(None),
+            Some(cache) => cache.at_place(device, spec),
+            None => None,
         };
         match found {
-            Ok(kernel) => Ok(Kernel::new(kernel)),
-            Err(missed) => self.look_up(missed, device, spec),
+            Some(kernel) => Ok(Kernel::new(kernel)),
+            None => self.look_up(device, spec),
         }
     }
 
-    /// The long way. It is the last thing that its caller does, and does all that is left to do, so
-    /// that a hit keeps nothing for it.
+    /// The longer ways. They are the last thing that their caller does, and do all that is left to do,
+    /// so that a hit keeps nothing for them.
     #[cold]
     #[inline(never)]
-    fn look_up(
-        &self,
-        missed: Option<Missed<'_>>,
-        device: &Device,
-        spec: &KernelSpec,
-    ) -> Result<Kernel, RuntimeError> {
-        Ok(Kernel::new(self.backend_of(device)?.look_up(missed, device, spec)?))
+    fn look_up(&self, device: &Device, spec: &KernelSpec) -> Result<Kernel, RuntimeError> {
+        let cache = self.backend_of(device)?;
+        match cache.by_key(device, spec) {
+            Some(kernel) => Ok(Kernel::new(kernel)),
+            None => Ok(Kernel::new(cache.get_or_obtain(device, spec, &mut None)?)),
+        }
     }
 
     /// The same, with where it came from and how long that took.
