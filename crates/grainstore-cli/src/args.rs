@@ -120,8 +120,8 @@ pub(crate) struct Warm {
     ///
     /// No device is needed, and nothing is loaded: `--target sm_90` compiles CUDA
     /// kernels for such devices of other machines, and needs NVRTC alone. opencl,
-    /// vulkan and wgpu compile only on a device that is here. `grainstore show` tells
-    /// the target that an artifact was made for.
+    /// vulkan and wgpu compile only on a device that is here. `grainstore doctor` tells
+    /// the targets of this machine's devices, `grainstore show` that of an artifact.
     #[arg(long = "target", value_name = "TARGET", verbatim_doc_comment)]
     pub(crate) targets: Vec<String>,
 

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use grainstore::DeviceId;
-use grainstore_runtime::{Backend, BackendError, KernelSpec, Language, Target};
+use grainstore_runtime::{Backend, BackendError, DeviceInfo, KernelSpec, Language, Target};
 
 use super::report::{BackendReport, DeviceReport};
 
@@ -71,11 +71,7 @@ fn fill<B: Launch>(backend: &B, report: &mut BackendReport) -> Result<(), Troubl
     };
     report.found = true;
     report.driver = Some(first.driver.clone());
-    for device in &devices {
-        report.devices.push(DeviceReport { id: device.id.to_string(), name: device.name.clone() });
-    }
-    let target = backend.target(&first.id)?;
-    report.compiler = Some(backend.toolchain(&target)?.as_str().to_owned());
+    identify_all(backend, &devices, report)?;
     let spec = KernelSpec::builder("saxpy", backend.language())
         .source(B::SOURCE)
         .entry("saxpy")
@@ -94,6 +90,43 @@ fn fill<B: Launch>(backend: &B, report: &mut BackendReport) -> Result<(), Troubl
         unloaded?;
     }
     report.launched = true;
+    Ok(())
+}
+
+/// Says of each device what its kernels are kept under. A device that can't be asked says why, and
+/// the others go on; what holds for all of them is the backend's own trouble.
+fn identify_all<B: Launch>(
+    backend: &B,
+    devices: &[DeviceInfo],
+    report: &mut BackendReport,
+) -> Result<(), Trouble> {
+    let mut failures = Vec::new();
+    for (at, device) in devices.iter().enumerate() {
+        let (id, name) = (device.id.to_string(), device.name.clone());
+        let mut told = DeviceReport { id, name, ..DeviceReport::default() };
+        if let Err(error) = identify(backend, &device.id, &mut told) {
+            failures.push((at, error));
+        }
+        report.devices.push(told);
+    }
+    report.compiler = report.devices.iter().find_map(|device| device.toolchain.clone());
+    if failures.len() == devices.len() {
+        return failures.into_iter().next().map_or(Ok(()), |(_, error)| Err(error.into()));
+    }
+    for (at, error) in failures {
+        report.devices[at].error = Some(error.to_string());
+    }
+    Ok(())
+}
+
+fn identify<B: Launch>(
+    backend: &B,
+    device: &DeviceId,
+    told: &mut DeviceReport,
+) -> Result<(), BackendError> {
+    let target = backend.target(device)?;
+    told.target = Some(target.as_str().to_owned());
+    told.toolchain = Some(backend.toolchain(&target)?.as_str().to_owned());
     Ok(())
 }
 
@@ -148,17 +181,19 @@ impl From<BackendError> for Trouble {
 mod tests {
     use super::*;
     use grainstore::Family;
-    use grainstore_runtime::{Artifact, DeviceInfo, Toolchain};
+    use grainstore_runtime::{Artifact, Toolchain};
 
     /// A backend that does what its fields say, with a module that is its own result.
     #[derive(Clone, Copy)]
     struct Fake {
         devices: Result<u32, &'static str>,
+        /// How many of the devices, from the first one, can't be asked for their target.
+        mute: u32,
         compiles: bool,
         factor: f32,
     }
 
-    const GOOD: Fake = Fake { devices: Ok(2), compiles: true, factor: FACTOR };
+    const GOOD: Fake = Fake { devices: Ok(2), mute: 0, compiles: true, factor: FACTOR };
 
     impl Backend for Fake {
         type Module = f32;
@@ -185,12 +220,15 @@ mod tests {
             Ok((0..count).map(device).collect())
         }
 
-        fn target(&self, _: &DeviceId) -> Result<Target, BackendError> {
-            Ok(Target::new("t"))
+        fn target(&self, device: &DeviceId) -> Result<Target, BackendError> {
+            if device.index() < self.mute {
+                return Err(BackendError::unsupported("it does not answer", "restart it"));
+            }
+            Ok(Target::new(format!("t{}", device.index())))
         }
 
-        fn toolchain(&self, _: &Target) -> Result<Toolchain, BackendError> {
-            Ok(Toolchain::new("cc 1.0"))
+        fn toolchain(&self, target: &Target) -> Result<Toolchain, BackendError> {
+            Ok(Toolchain::new(format!("cc 1.0 for {}", target.as_str())))
         }
 
         fn build(
@@ -241,9 +279,35 @@ mod tests {
         assert!(report.found && report.compiled && report.launched, "{report:?}");
         assert_eq!(report.devices.len(), 2);
         assert_eq!(report.devices[1].id, "fake:1");
-        assert_eq!(report.compiler.as_deref(), Some("cc 1.0"));
+        assert_eq!(report.devices[1].target.as_deref(), Some("t1"));
+        assert_eq!(report.devices[1].toolchain.as_deref(), Some("cc 1.0 for t1"));
+        assert_eq!(report.compiler.as_deref(), Some("cc 1.0 for t0"));
         assert_eq!(report.driver.as_deref(), Some("a driver 1.0"));
         assert_eq!((report.error, report.hint), (None, None));
+    }
+
+    #[test]
+    fn a_device_without_a_target_says_why_and_the_others_go_on() {
+        let report = examine(&Fake { mute: 1, ..GOOD });
+        assert!(report.launched, "{report:?}");
+        assert_eq!((&report.error, report.compiler.as_deref()), (&None, Some("cc 1.0 for t1")));
+        let [first, second] = &report.devices[..] else { panic!("{report:?}") };
+        assert_eq!((&first.target, &first.toolchain), (&None, &None));
+        assert!(first.error.as_ref().is_some_and(|error| error.contains("it does not answer")));
+        assert_eq!((second.target.as_deref(), &second.error), (Some("t1"), &None));
+        let text = anstream::adapter::strip_str(&report.to_string()).to_string();
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        assert!(lines[2].starts_with("target    can't be told: it does not answer"), "{text}");
+        assert_eq!(lines[4], "target    t1", "{text}");
+    }
+
+    #[test]
+    fn a_backend_none_of_whose_devices_has_a_target_does_not_work_and_says_so_once() {
+        let report = examine(&Fake { mute: 2, ..GOOD });
+        assert!(report.found && !report.compiled, "{report:?}");
+        assert_eq!(report.error.as_deref(), Some("it does not answer"));
+        assert_eq!(report.hint.as_deref(), Some("restart it"));
+        assert!(report.devices.iter().all(|device| device.error.is_none()), "{report:?}");
     }
 
     #[test]

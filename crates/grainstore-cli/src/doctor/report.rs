@@ -31,10 +31,16 @@ pub(crate) struct BackendReport {
     pub(super) hint: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct DeviceReport {
     pub(super) id: String,
     pub(super) name: String,
+    /// What its kernels are made for, in the words that `warm --target` and the keys have.
+    pub(super) target: Option<String>,
+    /// Who makes them.
+    pub(super) toolchain: Option<String>,
+    /// Why one of these can't be told.
+    pub(super) error: Option<String>,
 }
 
 /// The store's folder.
@@ -80,8 +86,16 @@ impl fmt::Display for BackendReport {
             (false, _) => (YELLOW, "is not here"),
         };
         writeln!(f, "{BOLD}{}{BOLD:#} {color}{state}{color:#}", self.backend)?;
-        for DeviceReport { id, name } in &self.devices {
-            line(f, "device", &format!("{id}  {name}"))?;
+        for device in &self.devices {
+            line(f, "device", &format!("{}  {}", device.id, device.name))?;
+            line(f, "target", device.target.as_deref().unwrap_or_default())?;
+            // It is long, and mostly that of the first device, which stands below.
+            let other = device.toolchain.as_deref().filter(|_| device.toolchain != self.compiler);
+            line(f, "toolchain", other.unwrap_or_default())?;
+            if let Some(error) = &device.error {
+                let which = if device.target.is_some() { "toolchain" } else { "target" };
+                line(f, which, &format!("can't be told: {error}"))?;
+            }
         }
         line(f, "compiler", self.compiler.as_deref().unwrap_or_default())?;
         line(f, "driver", self.driver.as_deref().unwrap_or_default())?;
@@ -133,7 +147,7 @@ mod tests {
     fn the_document_names_every_field() {
         let document = include_str!("../../../../docs/warm-and-doctor.md");
         let mut backend = backend(true, true);
-        backend.devices.push(DeviceReport { id: "b:0".into(), name: "one".into() });
+        backend.devices.push(DeviceReport::default());
         let json = serde_json::to_value(report(vec![backend], true)).unwrap();
         let first = &json["backends"][0];
         for object in [&json, first, &first["devices"][0], &json["store"]] {

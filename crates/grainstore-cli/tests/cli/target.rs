@@ -7,11 +7,17 @@ fn figure(json: &serde_json::Value, name: &str) -> u64 {
 }
 
 #[test]
-fn a_target_asks_for_what_its_devices_ask_for() {
+fn a_target_asks_for_what_its_devices_ask_for_and_doctor_tells_it() {
     let place = Place::with_manifest(THREE);
     place.run(&["warm", "--backend", "host"]).expect(0);
     let stored = place.run(&["ls", "--json"]).expect(0).json();
     let target = stored["artifacts"][0]["target"].as_str().unwrap();
+    let doctor = place.run(&["doctor", "--json"]).json();
+    assert_eq!(doctor["backends"][0]["backend"], "host");
+    let device = &doctor["backends"][0]["devices"][0];
+    assert_eq!(device["target"], target, "{device}");
+    let toolchain = format!("host: {}", device["toolchain"].as_str().unwrap());
+    assert_eq!(stored["artifacts"][0]["toolchain"], toolchain);
     let warm = ["warm", "--backend", "host", "--target", target, "--json"];
     let json = place.run(&warm).expect(0).json();
     assert_eq!((figure(&json, "compiled"), figure(&json, "disk")), (0, 3), "{json}");
