@@ -19,15 +19,16 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
-        let columns = columns.map(|(name, align)| (name.to_owned(), align)).into();
+    pub(crate) fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Self {
+        let columns = columns.into_iter().map(|(name, align)| (name.to_owned(), align)).collect();
         Self { columns, rows: Vec::new() }
     }
 
     /// One more row, with a cell for each column.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        debug_assert_eq!(N, self.columns.len());
-        self.rows.push(cells.into());
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells: Vec<_> = cells.into_iter().collect();
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(cells);
     }
 
     fn line<'a>(&self, cells: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {

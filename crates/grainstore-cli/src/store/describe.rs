@@ -1,5 +1,6 @@
 //! An artifact in the words that all commands use.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use grainstore_artifacts::{Entry, Scanned};
@@ -8,7 +9,7 @@ use serde::Serialize;
 use super::amount::unix_seconds;
 use crate::output::millis;
 
-/// One artifact, as `ls --json` gives it.
+/// One artifact, as `ls --json` gives it: the ARTIFACT of the document.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Described {
     pub(super) fingerprint: String,
@@ -22,6 +23,11 @@ pub(super) struct Described {
     pub(super) used: u64,
     pub(super) compile_ms: Option<f64>,
     pub(super) path: String,
+    /// All that its key says.
+    pub(super) fields: BTreeMap<String, String>,
+    /// The same in the key's own order.
+    #[serde(skip)]
+    pub(super) in_order: Vec<(String, String)>,
     #[serde(skip)]
     pub(super) used_at: SystemTime,
 }
@@ -29,6 +35,8 @@ pub(super) struct Described {
 impl Described {
     pub(super) fn new(scanned: &Scanned, entry: &Entry) -> Self {
         let toolchain = field(entry, "toolchain").or_else(|| entry.group().toolchain());
+        let in_order: Vec<_> =
+            entry.fields().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Self {
             fingerprint: entry.fingerprint().to_string(),
             namespace: entry.namespace().to_owned(),
@@ -40,6 +48,8 @@ impl Described {
             used: unix_seconds(scanned.used),
             compile_ms: entry.group().compile_time().map(millis),
             path: scanned.path.display().to_string(),
+            fields: in_order.iter().cloned().collect(),
+            in_order,
             used_at: scanned.used,
         }
     }

@@ -8,6 +8,7 @@ use super::amount::{Size, ago};
 use super::args::Ls;
 use super::describe::{Described, short};
 use super::open_to_look;
+use super::variant::variants;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Align, Table, counted};
 
@@ -56,24 +57,28 @@ pub(crate) fn run(arguments: &Ls) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// What tells artifacts of one name and target apart has a column where there are such.
 fn table(artifacts: &[Described]) -> Table {
-    let mut table = Table::new([
-        ("fingerprint", Align::Left),
-        ("name", Align::Left),
-        ("target", Align::Left),
-        ("toolchain", Align::Left),
-        ("size", Align::Right),
-        ("used", Align::Left),
-    ]);
-    for artifact in artifacts {
-        table.row([
+    let variants = variants(artifacts);
+    let told_apart = variants.iter().any(|variant| !variant.is_empty());
+    let mut columns =
+        vec![("fingerprint", Align::Left), ("name", Align::Left), ("target", Align::Left)];
+    columns.extend(told_apart.then_some(("variant", Align::Left)));
+    columns.extend([("toolchain", Align::Left), ("size", Align::Right), ("used", Align::Left)]);
+    let mut table = Table::new(columns);
+    for (artifact, variant) in artifacts.iter().zip(variants) {
+        let mut cells = vec![
             short(&artifact.fingerprint).to_owned(),
             artifact.name.clone(),
             artifact.target.as_deref().map_or_else(String::new, shortened),
+        ];
+        cells.extend(told_apart.then_some(variant));
+        cells.extend([
             artifact.toolchain.as_deref().map_or_else(String::new, shortened),
             Size(artifact.bytes).to_string(),
             ago(artifact.used_at),
         ]);
+        table.row(cells);
     }
     table
 }

@@ -13,6 +13,7 @@ mod prune;
 mod select;
 mod show;
 mod stats;
+mod variant;
 mod verify;
 
 use grainstore_artifacts::{ArtifactStore, Error, Options};

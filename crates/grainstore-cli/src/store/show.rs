@@ -1,6 +1,5 @@
 //! `grainstore show`: everything that is known of an artifact.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use grainstore_artifacts::Entry;
@@ -25,12 +24,9 @@ struct Shown {
 struct Whole {
     #[serde(flatten)]
     described: Described,
-    fields: BTreeMap<String, String>,
     members: Vec<MemberShown>,
     metadata: Option<Value>,
     signed_by: Option<String>,
-    #[serde(skip)]
-    in_order: Vec<(String, String)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -70,20 +66,16 @@ pub(crate) fn run(arguments: &Show) -> Result<Exit, Failure> {
 
 impl Whole {
     fn new(described: Described, entry: &Entry) -> Self {
-        let in_order: Vec<_> =
-            entry.fields().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let group = entry.group();
         let members = group.members().iter();
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Self {
             described,
-            fields: in_order.iter().cloned().collect(),
             members: members
                 .map(|m| MemberShown { name: m.name.clone(), bytes: m.bytes.len() as u64 })
                 .collect(),
             metadata: group.metadata().cloned(),
             signed_by: entry.signature().map(|signature| hex(&signature.public_key)),
-            in_order,
         }
     }
 
@@ -96,7 +88,7 @@ impl Whole {
         };
         line("fingerprint", &described.fingerprint);
         line("namespace", &described.namespace);
-        for (name, value) in self.in_order.iter().filter(|(name, _)| name != "name") {
+        for (name, value) in described.in_order.iter().filter(|(name, _)| name != "name") {
             line(name, value);
         }
         if let Some(time) = described.compile_ms {

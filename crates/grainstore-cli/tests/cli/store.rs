@@ -48,6 +48,13 @@ fn ls_and_show_tell_what_is_there() {
     let table = place.run(&["ls"]).expect(0);
     assert_eq!(table.out.lines().count(), 4, "{}", table.out);
     table.says("3 artifacts");
+    // Variants are told apart, and the one kernel that is alone needs no such column.
+    for value in ["64", "128", "256"] {
+        assert!(table.out.contains(&format!("  BLOCK={value} ")), "{}", table.out);
+        assert!(artifacts.iter().any(|artifact| artifact["fields"]["define BLOCK"] == value));
+    }
+    let alone = place.run(&["ls", artifacts[0]["fingerprint"].as_str().unwrap()]).expect(0).out;
+    assert!(table.out.contains("variant") && !alone.contains("variant"), "{alone}");
 
     let digits = &artifacts[0]["fingerprint"].as_str().unwrap()[..12];
     let shown = place.run(&["show", digits, "--json"]).expect(0).json();
