@@ -22,6 +22,9 @@ pub enum Error {
     },
     /// The store was opened to be used and not changed.
     UseOnly,
+    /// Whoever opened the store wanted the call to end: see
+    /// [`Options::stop_when`](crate::Options::stop_when).
+    Stopped,
     /// Loading the artifact ended the process, twice: it is not handed out.
     Quarantined {
         /// The file that says so.
@@ -60,7 +63,14 @@ impl Error {
         what: &'static str,
         path: impl AsRef<Path>,
     ) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::Bundle { what, path: path.as_ref().to_owned(), error }
+        move |error| {
+            // What writes an archive knows the system's errors alone: a stop comes as one of them.
+            let own = error.get_ref().and_then(|inner| inner.downcast_ref());
+            if matches!(own, Some(Self::Stopped)) {
+                return Self::Stopped;
+            }
+            Self::Bundle { what, path: path.as_ref().to_owned(), error }
+        }
     }
 }
 
@@ -122,6 +132,10 @@ impl fmt::Display for Error {
             Self::UseOnly => f.write_str(
                 "this store was opened only to be used (`use_only`), so nothing in it can be \
                  changed: open it without that option",
+            ),
+            Self::Stopped => f.write_str(
+                "this was stopped before its end: what was done until then is whole; call it again \
+                 for the rest",
             ),
             Self::Quarantined { record } => write!(
                 f,

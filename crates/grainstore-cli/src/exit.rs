@@ -56,6 +56,11 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
 
+    /// A signal came; the message says how things stand.
+    pub(crate) fn interrupted(exit: Exit, message: impl fmt::Display) -> Self {
+        Self { exit, message: message.to_string() }
+    }
+
     pub(crate) fn environment(message: impl fmt::Display) -> Self {
         Self { exit: Exit::Environment, message: message.to_string() }
     }

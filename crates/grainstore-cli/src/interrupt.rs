@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::exit::Exit;
+#[cfg(unix)]
+use crate::output;
 
 /// Whether a signal has come.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +17,8 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// From now on SIGINT and SIGTERM do not end the process, but are noted here; `stop` is called
-    /// for the first one, on a thread of its own.
+    /// From now on SIGINT and SIGTERM do not end the process, but are noted here and told; `stop` is
+    /// called for the first one, on a thread of its own.
     ///
     /// To be called before a driver is loaded. LLVM, in PoCL and Mesa, has handlers as well: set after
     /// these they give way to them, set before they would be called by them, and end the process.
@@ -56,6 +58,9 @@ impl Interrupt {
                 match stop.take() {
                     Some(stop) => {
                         noted.store(usize::try_from(number).unwrap_or_default(), Ordering::Relaxed);
+                        output::note(
+                            "interrupted: ending what is under way; once more to leave at once",
+                        );
                         stop();
                     }
                     // At once: no destructor runs while other threads are inside a driver.

@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
+use exit::Exit;
 
 /// Does what the command line says, program name first, and gives the process's exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -47,7 +48,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Unpack(arguments) => store::unpack(arguments),
     };
     let exit = result.unwrap_or_else(|failure| {
-        output::error(&failure);
+        match failure.exit {
+            // That it was asked for is no error.
+            Exit::Signal(_) => output::note(&failure),
+            _ => output::error(&failure),
+        }
         failure.exit
     });
     ExitCode::from(exit.code())

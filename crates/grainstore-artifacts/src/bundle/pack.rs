@@ -27,7 +27,8 @@ impl ArtifactStore {
     ///
     /// # Errors
     /// [`Error::Io`] if the store can't be read, [`Error::Bundle`] if the bundle can't be written, or
-    /// an artifact was removed meanwhile.
+    /// an artifact was removed meanwhile, [`Error::Stopped`] as the [options](crate::Options::stop_when)
+    /// say. Nothing unfinished stays.
     pub fn pack(
         &self,
         bundle: impl AsRef<Path>,
@@ -54,12 +55,14 @@ impl ArtifactStore {
     ///
     /// # Errors
     /// [`Error::Bundle`] if it is no whole bundle, or can't be read, [`Error::Untrusted`] if others
-    /// could have changed it, and [`Error::Io`] if the store can't be written.
+    /// could have changed it, [`Error::Io`] if the store can't be written, and [`Error::Stopped`] as the
+    /// [options](crate::Options::stop_when) say. What was taken until then stays.
     pub fn unpack(&self, bundle: impl AsRef<Path>) -> Result<Unpacked, Error> {
         self.check_writable()?;
         let bundle = Bundle::open(bundle.as_ref())?;
         let mut unpacked = Unpacked::default();
         for fingerprint in bundle.fingerprints() {
+            self.check_stop()?;
             let Some(file) = bundle.read(&fingerprint)? else { continue };
             if let Err(rejection) = format::parse(&file, Some(&fingerprint)) {
                 unpacked.rejected.push((fingerprint, rejection));
@@ -81,6 +84,7 @@ impl ArtifactStore {
     ) -> Result<Vec<(Fingerprint, u64)>, Error> {
         let mut chosen = Vec::new();
         for scanned in self.files() {
+            self.check_stop()?;
             let scanned = scanned?;
             if let Ok(entry) = &scanned.entry
                 && choose(entry)
@@ -107,6 +111,7 @@ impl ArtifactStore {
         folder(&mut archive, layout::VERSION_FOLDER)?;
         let mut last = None;
         for (fingerprint, length) in chosen {
+            self.check_stop().map_err(io::Error::other)?;
             let name = layout::file_name(fingerprint);
             let within = layout::folder_of(&name).to_owned();
             if last.as_ref() != Some(&within) {

@@ -16,6 +16,7 @@ mod options;
 mod prune;
 mod scan;
 mod statistics;
+mod stop;
 mod temporary;
 mod write;
 

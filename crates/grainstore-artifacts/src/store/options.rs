@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::stop::Stop;
 use crate::{ArtifactStore, Error, location};
 
 /// What a store may take on disk unless somebody says otherwise: 1 GiB.
@@ -25,6 +26,7 @@ pub struct Options {
     pub(super) use_only: bool,
     pub(super) counted: bool,
     pub(super) layers: Vec<PathBuf>,
+    pub(super) stop: Stop,
 }
 
 impl Default for Options {
@@ -35,6 +37,7 @@ impl Default for Options {
             use_only: false,
             counted: true,
             layers: Vec::new(),
+            stop: Stop::default(),
         }
     }
 }
@@ -92,6 +95,17 @@ impl Options {
     /// its folder: for those who only try whether it works.
     pub fn uncounted(mut self) -> Self {
         self.counted = false;
+        self
+    }
+
+    /// Has the calls that go through many artifacts ask this before each of them, and end with
+    /// [`Error::Stopped`] once the answer is yes: [`pack`](ArtifactStore::pack),
+    /// [`unpack`](ArtifactStore::unpack), [`prune`](ArtifactStore::prune),
+    /// [`purge`](ArtifactStore::purge), [`clear`](ArtifactStore::clear). For programs that end in
+    /// order when a signal comes: no unfinished bundle stays, and what was taken or removed until
+    /// then is whole or gone.
+    pub fn stop_when(mut self, asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.stop = Stop::when(asked);
         self
     }
 

@@ -41,15 +41,17 @@ impl ArtifactStore {
     /// [limit](crate::Options::limit). A process that is pruning already is waited for.
     ///
     /// # Errors
-    /// [`Error::Io`] if something that had to go could not be removed, or the folder can't be read.
+    /// [`Error::Io`] if something that had to go could not be removed, or the folder can't be read;
+    /// [`Error::Stopped`] as the [options](crate::Options::stop_when) say.
     pub fn prune(&self, limit: u64) -> Result<Pruned, Error> {
         self.check_writable()?;
         let folder = self.shared.folder.load();
         // Held or not: where there are no locks, two that prune at once remove a little too much.
-        let _lock = match lock::wait(&folder, Place::PRUNE, WAIT, |_| false) {
+        let _lock = match lock::wait(&folder, Place::PRUNE, WAIT, |_| self.is_stopped()) {
             Waited::Held { lock, .. } => Some(lock),
             Waited::TooLong | Waited::NoLocks => None,
         };
+        self.check_stop()?;
         self.prune_locked(&folder, limit)
     }
 
@@ -83,6 +85,7 @@ impl ArtifactStore {
         let mut ages = Ages::default();
         for folder in all() {
             each_artifact(folder, |found| {
+                self.check_stop()?;
                 ages.add(now, found.used, found.disk);
                 Ok(())
             })?;
@@ -90,8 +93,9 @@ impl ArtifactStore {
         let mut pruned = Pruned::default();
         let mut failure = None;
         let mut cut = ages.cut(now, limit);
-        for folder in all() {
+        let gone_through = all().try_for_each(|folder| {
             each_artifact(folder, |found| {
+                self.check_stop()?;
                 match cut.verdict(found.used, found.disk) {
                     Verdict::Oldest => match folder.remove(&found.name) {
                         Ok(true) => {
@@ -111,11 +115,13 @@ impl ArtifactStore {
                 pruned.kept += 1;
                 pruned.kept_bytes += found.disk;
                 Ok(())
-            })?;
-        }
+            })
+        });
+        // Counted however it ended. The estimate is left too high then, so that a put looks again.
+        self.shared.counters.add(Figure::Pruned, pruned.removed);
+        gone_through?;
         // What can't be removed is not tried again at every put.
         let _ = estimate::set(folder, pruned.kept_bytes.min(limit));
-        self.shared.counters.add(Figure::Pruned, pruned.removed);
         match failure {
             Some(error) if pruned.kept_bytes > limit => Err(error),
             _ => Ok(pruned),

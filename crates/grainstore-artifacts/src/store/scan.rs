@@ -99,18 +99,20 @@ impl ArtifactStore {
     ///
     /// # Errors
     /// [`Error::Io`] if the folder can't be read or an artifact can't be removed; those before it
-    /// are gone.
+    /// are gone. [`Error::Stopped`] as the [options](crate::Options::stop_when) say.
     pub fn purge(&self, namespace: &str) -> Result<u64, Error> {
         self.check_writable()?;
         let mut removed = 0;
-        for entry in self.scan(namespace) {
+        let purged = self.scan(namespace).try_for_each(|entry| {
+            self.check_stop()?;
             let name = layout::file_name(&entry?.fingerprint());
             let folder = self.shared.folder.load();
             let gone = folder.remove(&name).map_err(Error::io("remove", folder.path().join(&name)));
             removed += u64::from(gone?);
-        }
+            Ok(())
+        });
         self.shared.counters.add(Figure::Removed, removed);
-        Ok(removed)
+        purged.map(|()| removed)
     }
 
     /// Removes every artifact, and whatever else lies in their folders, and forgets whose
@@ -119,19 +121,22 @@ impl ArtifactStore {
     ///
     /// # Errors
     /// [`Error::Io`] if a folder can't be read or a file can't be removed; those before it are gone.
+    /// [`Error::Stopped`] as the [options](crate::Options::stop_when) say.
     pub fn clear(&self) -> Result<u64, Error> {
         self.check_writable()?;
         let folder = self.shared.folder.load();
         let mut removed = 0;
-        each_artifact(&folder, |found| {
+        let cleared = each_artifact(&folder, |found| {
+            self.check_stop()?;
             let gone = folder.remove(&found.name);
             let path = || folder.path().join(&found.name);
             removed += u64::from(gone.map_err(|error| Error::io("remove", path())(error))?);
             Ok(())
-        })?;
+        });
+        self.shared.counters.add(Figure::Removed, removed);
+        cleared?;
         let _ = estimate::set(&folder, 0);
         self.forgive_all();
-        self.shared.counters.add(Figure::Removed, removed);
         Ok(removed)
     }
 }

@@ -1,6 +1,7 @@
 //! The commands about what the store holds: each in a file of its own, over what they share.
 //!
 //! Those that only look open the store so that they change nothing in it, not even its marks of use.
+//! Those that write or delete end in order when a signal comes.
 
 mod amount;
 pub(crate) mod args;
@@ -20,6 +21,7 @@ use grainstore_artifacts::{ArtifactStore, Error, Options};
 
 use crate::args::StoreLocation;
 use crate::exit::Failure;
+use crate::interrupt::Interrupt;
 use crate::output;
 
 pub(crate) use explain::run as explain;
@@ -32,8 +34,12 @@ pub(crate) use verify::run as verify;
 
 /// The store, to be looked at. None, and said so, where there is none yet.
 fn open_to_look(location: &StoreLocation) -> Result<Option<ArtifactStore>, Failure> {
+    look(location, Options::new())
+}
+
+fn look(location: &StoreLocation, options: Options) -> Result<Option<ArtifactStore>, Failure> {
     let folder = location.folder()?;
-    match Options::new().use_only().open(&folder) {
+    match options.use_only().open(&folder) {
         Ok(store) => Ok(Some(store)),
         Err(Error::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
             output::note(format!("there is no store in {} yet", folder.display()));
@@ -45,8 +51,32 @@ fn open_to_look(location: &StoreLocation) -> Result<Option<ArtifactStore>, Failu
 
 /// The store, to be changed. It is made if it is missing.
 pub(crate) fn open_to_change(location: &StoreLocation) -> Result<ArtifactStore, Failure> {
+    change(location, Options::new())
+}
+
+fn change(location: &StoreLocation, options: Options) -> Result<ArtifactStore, Failure> {
     let folder = location.folder()?;
-    ArtifactStore::open(&folder).map_err(|error| unusable(&folder, &error))
+    options.open(&folder).map_err(|error| unusable(&folder, &error))
+}
+
+/// From now on a signal ends what is done with a store that is opened with these options, between two
+/// artifacts.
+fn until_interrupted() -> (Interrupt, Options) {
+    let interrupt = Interrupt::install(|| {});
+    let heeded = interrupt.clone();
+    (interrupt, Options::new().stop_when(move || heeded.exit().is_some()))
+}
+
+/// What was done; or where a signal ended it, how things stand.
+fn unless_interrupted<T>(
+    done: Result<T, Error>,
+    interrupt: &Interrupt,
+    standing: &str,
+) -> Result<T, Failure> {
+    match (done, interrupt.exit()) {
+        (Err(Error::Stopped), Some(exit)) => Err(Failure::interrupted(exit, standing)),
+        (done, _) => Ok(done?),
+    }
 }
 
 fn unusable(folder: &std::path::Path, error: &Error) -> Failure {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::amount::Size;
 use super::args::{Pack, Unpack};
-use super::{open_to_change, open_to_look};
+use super::{change, look, unless_interrupted, until_interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, counted};
 
@@ -32,7 +32,8 @@ struct RejectedShown {
 
 /// Writes a bundle.
 pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
-    let Some(store) = open_to_look(&arguments.common.store)? else {
+    let (interrupt, options) = until_interrupted();
+    let Some(store) = look(&arguments.common.store, options)? else {
         return Err(Failure::environment(
             "there is nothing to pack: `grainstore warm` fills a store",
         ));
@@ -42,7 +43,8 @@ pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
         store.pack_oci(&arguments.output, &arguments.tag, choose)
     } else {
         store.pack(&arguments.output, choose)
-    }?;
+    };
+    let packed = unless_interrupted(packed, &interrupt, "no bundle was written")?;
     let report = PackReport {
         path: packed.path.display().to_string(),
         artifacts: packed.artifacts,
@@ -65,8 +67,13 @@ pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
 
 /// Takes a bundle into the store.
 pub(crate) fn unpack(arguments: &Unpack) -> Result<Exit, Failure> {
-    let store = open_to_change(&arguments.common.store)?;
-    let unpacked = store.unpack(&arguments.bundle)?;
+    let (interrupt, options) = until_interrupted();
+    let store = change(&arguments.common.store, options)?;
+    let unpacked = unless_interrupted(
+        store.unpack(&arguments.bundle),
+        &interrupt,
+        "what was added until then stays: unpack again for the rest",
+    )?;
     let report = UnpackReport {
         added: unpacked.added,
         present: unpacked.present,

@@ -5,9 +5,13 @@ use serde::Serialize;
 use super::amount::Size;
 use super::args::{Clear, Prune};
 use super::confirm::confirm;
-use super::{open_to_change, open_to_look};
+use super::{change, open_to_look, unless_interrupted, until_interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, counted};
+
+/// How things stand where one of them was interrupted.
+const STANDING: &str =
+    "what was deleted until then is gone, and the rest is whole: do it again for that";
 
 /// The documented form of `prune --json`.
 #[derive(Debug, Default, Serialize)]
@@ -35,8 +39,9 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
         if !confirm(arguments.consent.yes, &what)? {
             return Ok(Exit::Ok);
         }
-        let store = open_to_change(&arguments.common.store)?;
-        let pruned = store.prune(arguments.max_size.0)?;
+        let (interrupt, options) = until_interrupted();
+        let store = change(&arguments.common.store, options)?;
+        let pruned = unless_interrupted(store.prune(arguments.max_size.0), &interrupt, STANDING)?;
         report = PruneReport {
             removed: pruned.removed,
             removed_bytes: pruned.removed_bytes,
@@ -69,12 +74,13 @@ pub(crate) fn clear(arguments: &Clear) -> Result<Exit, Failure> {
         if !confirm(arguments.consent.yes, &what)? {
             return Ok(Exit::Ok);
         }
-        let store = open_to_change(&arguments.common.store)?;
+        let (interrupt, options) = until_interrupted();
+        let store = change(&arguments.common.store, options)?;
         let removed = match &arguments.namespace {
             Some(name) => store.purge(name),
             None => store.clear(),
         };
-        report.removed = removed?;
+        report.removed = unless_interrupted(removed, &interrupt, STANDING)?;
     }
     if arguments.common.json {
         output::print_json(&report)?;

@@ -45,11 +45,7 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
     }
 
     // Nothing was made on disk or asked of a driver until here.
-    let stop = backends.stop();
-    let interrupt = Interrupt::install(move || {
-        output::note("interrupted: ending what is under way; once more to leave at once");
-        stop();
-    });
+    let interrupt = Interrupt::install(backends.stop());
     let store = open_to_change(&arguments.common.store)?;
     let threads = arguments.jobs.map_or_else(cores, NonZeroUsize::get);
     let warnings = Warnings::default();
