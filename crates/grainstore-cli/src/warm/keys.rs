@@ -31,7 +31,7 @@ pub(crate) fn wanted(manifest: Option<&Path>, kernel: &str) -> Result<Vec<Wanted
         return Ok(Vec::new());
     }
     let runtime = backends.runtime().build().map_err(Failure::environment)?;
-    let asked = devices(&runtime, &manifest, known.iter().collect());
+    let asked = devices(&runtime, &manifest, &known.iter().collect::<Vec<_>>());
     let plan = Plan::new(&manifest, &asked, true).map_err(Failure::usage)?;
     tell_skipped(&plan.skipped);
     let mut wanted = Vec::new();

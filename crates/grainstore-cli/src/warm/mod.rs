@@ -44,25 +44,38 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
         output::error(wrong);
     }
 
-    // Nothing was made on disk or asked of a driver until here.
+    let by_all = arguments.backends.is_empty();
+    if !places::any(&manifest, &chosen) {
+        let plan = Plan::new(&manifest, &[], by_all).map_err(Failure::usage)?;
+        tell_skipped(&plan.skipped);
+        return Err(nothing_to_do(&manifest, arguments, &plan));
+    }
+
+    // Nothing was asked of a driver until here, nor anything made on disk until the targets are known.
     let interrupt = Interrupt::install(backends.stop());
+    if !arguments.targets.is_empty() {
+        let without_store = backends.runtime().build().map_err(Failure::environment)?;
+        let known = places::targets(&without_store, &manifest, &chosen, arguments);
+        if let Some(exit) = begun_nothing(&interrupt) {
+            return Ok(exit);
+        }
+        known?;
+    }
     let store = open_to_change(&arguments.common.store)?;
     let threads = arguments.jobs.map_or_else(cores, NonZeroUsize::get);
     let warnings = Warnings::default();
     let runtime = runtime(&backends, &store, threads, &warnings)?;
     let asked = if arguments.targets.is_empty() {
-        Ok(places::devices(&runtime, &manifest, chosen))
+        Ok(places::devices(&runtime, &manifest, &chosen))
     } else {
-        places::targets(&runtime, &manifest, chosen, arguments)
+        places::targets(&runtime, &manifest, &chosen, arguments)
     };
-    // What is not here once a signal has come, may be so because of it.
-    if let Some(exit) = interrupt.exit() {
-        output::note("nothing was begun");
+    if let Some(exit) = begun_nothing(&interrupt) {
         return Ok(exit);
     }
     let asked = asked?;
-    // Which backends a target leaves out, the user has said; unless there was none to leave out.
-    let all = arguments.backends.is_empty() && (arguments.targets.is_empty() || asked.is_empty());
+    // Which backends a target leaves out, the user has said.
+    let all = by_all && arguments.targets.is_empty();
     let plan = Plan::new(&manifest, &asked, all).map_err(Failure::usage)?;
     tell_skipped(&plan.skipped);
     if plan.jobs.is_empty() {
@@ -109,6 +122,13 @@ pub(crate) fn run(arguments: &args::Warm) -> Result<Exit, Failure> {
         ));
     }
     conclude(&report, &store, &asked, !arguments.backends.is_empty())
+}
+
+/// How to end, where a signal has come before the work: what is not here then, may be so because of it.
+fn begun_nothing(interrupt: &Interrupt) -> Option<Exit> {
+    let exit = interrupt.exit()?;
+    output::note("nothing was begun");
+    Some(exit)
 }
 
 fn cores() -> usize {

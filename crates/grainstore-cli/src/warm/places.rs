@@ -12,12 +12,17 @@ use crate::manifest::{KnownBackend, Manifest};
 /// What a backend that compiles for no target has to say to one.
 const BOUND: &str = "compiles only on a device that is here";
 
+/// Whether some kernel is for some of these backends.
+pub(super) fn any(manifest: &Manifest, chosen: &[&KnownBackend]) -> bool {
+    wanted(manifest, chosen).next().is_some()
+}
+
 /// The devices of the backends that some kernel wants. All are asked at once: a driver may take its
 /// time to start.
 pub(super) fn devices(
     runtime: &Runtime,
     manifest: &Manifest,
-    chosen: Vec<&KnownBackend>,
+    chosen: &[&KnownBackend],
 ) -> Vec<Asked> {
     let wanted = wanted(manifest, chosen);
     thread::scope(|scope| {
@@ -42,7 +47,7 @@ pub(super) fn devices(
 pub(super) fn targets(
     runtime: &Runtime,
     manifest: &Manifest,
-    chosen: Vec<&KnownBackend>,
+    chosen: &[&KnownBackend],
     arguments: &Warm,
 ) -> Result<Vec<Asked>, Failure> {
     let (ahead, bound): (Vec<_>, Vec<_>) =
@@ -85,11 +90,11 @@ pub(super) fn targets(
 
 fn wanted<'k>(
     manifest: &Manifest,
-    chosen: Vec<&'k KnownBackend>,
+    chosen: &[&'k KnownBackend],
 ) -> impl Iterator<Item = &'k KnownBackend> {
     let wants_it =
         |backend: &&KnownBackend| manifest.kernels.iter().any(|kernel| wants(kernel, backend));
-    chosen.into_iter().filter(wants_it)
+    chosen.iter().copied().filter(wants_it)
 }
 
 fn bound_to_devices(backends: &[&KnownBackend]) -> Failure {

@@ -36,10 +36,10 @@ fn a_target_that_nobody_knows_is_told_with_what_each_backend_says() {
     let place = Place::with_manifest(THREE);
     let ran = place.run(&["warm", "--target", "sm_9O"]).expect(3);
     ran.says("no backend compiles these kernels for `sm_9O`").says("host: ");
-    assert!(place.stored().is_empty());
     // The second of two is not passed over because the first is known.
     let known = format!("{}-linux-gnu", std::env::consts::ARCH);
     place.run(&["warm", "--target", &known, "--target", "nothing"]).expect(3).says("`nothing`");
+    assert!(!place.path("store").exists(), "nothing was begun");
 }
 
 /// A kernel for both, of which OpenCL's drivers compile only for their own devices.
@@ -55,13 +55,16 @@ fn who_compiles_only_on_a_device_takes_no_part() {
 
     // Named, it is the one error there is, and tells the way out.
     let named = ["warm", "--backend", "host", "--backend", "opencl", "--target", &native];
+    let named = [&named[..], &["--store", "none"]].concat();
     let ran = place.run(&named).expect(2);
     ran.says("opencl: compiles only on a device that is here").says("`warm --backend opencl`");
     assert_eq!(ran.err.matches("error").count(), 1, "{}", ran.err);
 
     // So it is where no kernel is for another.
     place.write("grainstore.toml", "[[kernel]]\nname = \"saxpy\"\nsource = \"saxpy.cl\"\n");
-    place.run(&["warm", "--target", "sm_90"]).expect(2).says("opencl: compiles only on a device");
+    let ran = place.run(&["warm", "--target", "sm_90", "--store", "none"]).expect(2);
+    ran.says("opencl: compiles only on a device");
+    assert!(!place.path("none").exists(), "nothing was begun");
 }
 
 #[test]
@@ -75,8 +78,9 @@ fn the_target_of_a_device_that_must_be_here_is_told_as_such() {
     let stored = place.run(&["ls", "--json"]).expect(0).json();
     let target = stored["artifacts"][0]["target"].as_str().unwrap();
     for text in [target, "OpenCL:0"] {
-        let ran = place.run(&["warm", "--target", text]).expect(2);
+        let ran = place.run(&["warm", "--target", text, "--store", "none"]).expect(2);
         ran.says("opencl: compiles only on a device that is here");
+        assert!(!place.path("none").exists(), "nothing was begun");
     }
 }
 
@@ -90,6 +94,8 @@ fn kernels_that_no_backend_takes_are_told_with_a_target_too() {
     place.write("k.metal", "kernel void k() {}");
     let ran = place.run(&["warm", "--target", "sm_90"]).expect(3);
     ran.says("no backend of this program takes");
+    place.run(&["warm"]).expect(3).says("no backend of this program takes");
+    assert!(!place.path("store").exists(), "nothing was begun");
 }
 
 /// Needs no driver and no device.
