@@ -19,6 +19,8 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         distrust: Distrust,
+        /// The bundle or layer that was to be read, where it was not the store itself.
+        layer: Option<PathBuf>,
     },
     /// The store was opened to be used and not changed.
     UseOnly,
@@ -53,6 +55,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// What is not trusted, on the way to the store or in it.
+    #[cfg(unix)]
+    pub(crate) fn untrusted(path: impl Into<PathBuf>, distrust: Distrust) -> Self {
+        Self::Untrusted { path: path.into(), distrust, layer: None }
+    }
+
+    /// For `map_err`: the same on the way to this bundle or layer, or in it.
+    pub(crate) fn below(layer: impl AsRef<Path>) -> impl FnOnce(Self) -> Self {
+        move |error| match error {
+            Self::Untrusted { path, distrust, .. } => {
+                Self::Untrusted { path, distrust, layer: Some(layer.as_ref().to_owned()) }
+            }
+            other => other,
+        }
+    }
+
     /// For `map_err`: what was tried on which path.
     pub(crate) fn io(what: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Io { what, path: path.as_ref().to_owned(), error }
@@ -128,7 +146,9 @@ impl fmt::Display for Error {
                 "this user has no home folder to keep compiled kernels in: set GRAINSTORE_DIR to \
                  a folder of this user's own",
             ),
-            Self::Untrusted { path, distrust } => distrust.explain(path, f),
+            Self::Untrusted { path, distrust, layer } => {
+                distrust.explain(path, layer.as_deref(), f)
+            }
             Self::UseOnly => f.write_str(
                 "this store was opened only to be used (`use_only`), so nothing in it can be \
                  changed: open it without that option",

@@ -36,19 +36,36 @@ pub enum Distrust {
 }
 
 impl Distrust {
-    pub(crate) fn explain(self, path: &Path, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// In words, with what to do: a store can lie elsewhere, while what lies below one, a `layer`, is
+    /// named by whoever opens it.
+    pub(crate) fn explain(
+        self,
+        path: &Path,
+        layer: Option<&Path>,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        let (place, own, private) = match layer {
+            None => (
+                "here".into(),
+                "set GRAINSTORE_DIR to a folder of this user's own",
+                "set GRAINSTORE_DIR to a private folder",
+            ),
+            Some(layer) => (
+                layer.display().to_string(),
+                "name a copy in a folder of this user's own",
+                "name a copy in a private folder",
+            ),
+        };
         let path = path.display();
-        write!(f, "compiled kernels are not loaded from here, since {path} ")?;
+        write!(f, "compiled kernels are not loaded from {place}, since {path} ")?;
         match self {
             Self::Owner { owner, user } => write!(
                 f,
-                "belongs to user {owner}, neither to this user ({user}) nor to root: `chown` it, \
-                 or set GRAINSTORE_DIR to a folder of this user's own"
+                "belongs to user {owner}, neither to this user ({user}) nor to root: `chown` it, or {own}"
             ),
             Self::Writable { mode } => write!(
                 f,
-                "may be written by others (mode {mode:04o}): run `chmod go-w {path}`, or set \
-                 GRAINSTORE_DIR to a private folder"
+                "may be written by others (mode {mode:04o}): run `chmod go-w {path}`, or {private}"
             ),
             Self::Link => f.write_str("is a symbolic link: remove it"),
             Self::Kind => f.write_str("is something else than it should be: remove it"),

@@ -214,7 +214,17 @@ fn a6_a_layer_that_others_may_write_is_not_used() {
         let mode = fs::metadata(path).unwrap().permissions();
         fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
         let error = layered(path).unwrap_err();
-        assert!(matches!(error, Error::Untrusted { .. }), "{error}");
+        assert!(
+            matches!(&error, Error::Untrusted { layer: Some(at), .. } if at == path),
+            "{error}"
+        );
+        // Where the store is has nothing to do with it.
+        let text = error.to_string();
+        assert!(
+            text.contains(path.to_str().unwrap()) && !text.contains("GRAINSTORE_DIR"),
+            "{text}"
+        );
+        assert!(text.contains("chmod go-w") && text.contains("name a copy"), "{text}");
         fs::set_permissions(path, mode).unwrap();
         layered(path).unwrap();
     }

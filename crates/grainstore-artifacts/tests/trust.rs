@@ -40,7 +40,7 @@ fn load(folder: &Path) -> Result<(), Error> {
 /// The path that is distrusted, and why.
 fn distrusted(folder: &Path) -> (PathBuf, Distrust) {
     match load(folder) {
-        Err(Error::Untrusted { path, distrust }) => (path, distrust),
+        Err(Error::Untrusted { path, distrust, layer: None }) => (path, distrust),
         other => panic!("trusted: {other:?}"),
     }
 }

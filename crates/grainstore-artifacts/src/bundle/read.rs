@@ -28,7 +28,7 @@ impl Bundle {
     /// Opens the bundle at this path, if others could not have changed it.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let path = std::path::absolute(path).map_err(Error::bundle("find", path))?;
-        let file = open_trusted(&path)?;
+        let file = open_trusted(&path).map_err(Error::below(&path))?;
         let places = places(&file).map_err(Error::bundle("read", &path))?;
         let Some(places) = places else {
             let what = "it is no whole bundle of this version: get or pack it anew";

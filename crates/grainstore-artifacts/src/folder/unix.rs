@@ -231,7 +231,7 @@ impl Folder {
 
     fn check(&self, name: &str, place: Place, stat: &Stat) -> Result<(), Error> {
         judge(place, Standing::from(stat), me())
-            .map_err(|distrust| Error::Untrusted { path: self.path.join(name), distrust })
+            .map_err(|distrust| Error::untrusted(self.path.join(name), distrust))
     }
 
     fn failed(&self, what: &'static str, name: &str, errno: Errno) -> Error {
@@ -240,7 +240,7 @@ impl Folder {
         let is_link = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink());
         if is_link {
-            return Error::Untrusted { path, distrust: Distrust::Link };
+            return Error::untrusted(path, Distrust::Link);
         }
         Error::io(what, path)(errno.into())
     }

@@ -46,7 +46,7 @@ pub(crate) fn walk(folder: &Path, last: Place, user: u32) -> Result<PathBuf, Err
                 check(&next, Place::LinkAbove, &found, user)?;
                 links += 1;
                 if links > MAX_LINKS {
-                    return Err(Error::Untrusted { path: next, distrust: Distrust::LinkLoop });
+                    return Err(Error::untrusted(next, Distrust::LinkLoop));
                 }
                 let target = std::fs::read_link(&next).map_err(Error::io("follow", &next))?;
                 if target.is_absolute() {
@@ -91,6 +91,5 @@ fn look(path: &Path) -> Result<Stat, Error> {
 }
 
 fn check(path: &Path, place: Place, found: &Stat, user: u32) -> Result<(), Error> {
-    judge(place, Standing::from(found), user)
-        .map_err(|distrust| Error::Untrusted { path: path.to_owned(), distrust })
+    judge(place, Standing::from(found), user).map_err(|distrust| Error::untrusted(path, distrust))
 }

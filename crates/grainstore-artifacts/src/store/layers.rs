@@ -27,7 +27,7 @@ impl Layer {
         if !is_folder {
             return Bundle::open(path).map(Self::Bundle);
         }
-        match Folder::open_existing(path, VERSION_FOLDER)? {
+        match Folder::open_existing(path, VERSION_FOLDER).map_err(Error::below(path))? {
             Some(folder) => Ok(Self::Folder(folder)),
             None => {
                 let missing = std::io::ErrorKind::NotFound.into();
@@ -39,7 +39,9 @@ impl Layer {
     /// The bytes of an artifact's file, unverified, if there is one.
     pub(super) fn read(&self, fingerprint: &Fingerprint) -> Result<Option<Bytes>, Error> {
         match self {
-            Self::Folder(folder) => folder.read(&layout::file_name(fingerprint), MAX_FILE, None),
+            Self::Folder(folder) => folder
+                .read(&layout::file_name(fingerprint), MAX_FILE, None)
+                .map_err(Error::below(folder.path())),
             Self::Bundle(bundle) => bundle.read(fingerprint),
         }
     }
