@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::args::Explain;
 use super::describe::{name, short};
-use super::open_to_look;
 use super::select::is_called;
+use super::{open_to_look, place};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, BOLD};
 use crate::warm;
@@ -18,6 +18,7 @@ use crate::warm;
 /// The documented form of `explain --json`.
 #[derive(Debug, Serialize)]
 struct Report {
+    store: Option<String>,
     keys: Vec<Explained>,
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn run(arguments: &Explain) -> Result<Exit, Failure> {
     if let Some(store) = &store {
         compare(store, &mut keys)?;
     }
-    let report = Report { keys };
+    let report = Report { store: store.as_ref().map(place), keys };
     if arguments.common.json {
         output::print_json(&report)?;
     } else {
@@ -177,7 +178,7 @@ impl Explained {
             name: wanted.key.name().to_owned(),
             backend: Some(wanted.backend),
             device: Some(wanted.device),
-            variant: Some(wanted.variant).filter(|variant| !variant.is_empty()),
+            variant: Some(wanted.variant),
             fingerprint: wanted.key.fingerprint().to_string(),
             stored: false,
             nearest: None,
@@ -196,10 +197,11 @@ impl Explained {
 
     fn text(&self) -> String {
         let mut text = format!("{BOLD}{}{BOLD:#}", self.name);
-        for (word, part) in
-            [("", &self.variant), ("on", &self.device)].into_iter().filter(|(_, p)| p.is_some())
-        {
+        for (word, part) in [("", &self.variant), ("on", &self.device)] {
             let part = part.as_deref().unwrap_or_default();
+            if part.is_empty() {
+                continue;
+            }
             text.push_str(&[" ", word, if word.is_empty() { "" } else { " " }, part].concat());
         }
         let is = if self.stored { "in the store" } else { "not in the store" };

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::amount::{Size, ago};
 use super::args::Ls;
 use super::describe::{Described, short};
-use super::open_to_look;
 use super::variant::variants;
+use super::{open_to_look, place};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Align, Table, counted};
 
@@ -25,7 +25,7 @@ struct Listing {
 pub(crate) fn run(arguments: &Ls) -> Result<Exit, Failure> {
     let mut listing = Listing::default();
     if let Some(store) = open_to_look(&arguments.common.store)? {
-        listing.store = Some(store.path().display().to_string());
+        listing.store = Some(place(&store));
         for scanned in store.files() {
             let scanned = scanned?;
             match &scanned.entry {

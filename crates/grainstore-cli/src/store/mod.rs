@@ -79,6 +79,11 @@ fn unless_interrupted<T>(
     }
 }
 
+/// Where it is, as JSON gives it.
+fn place(store: &ArtifactStore) -> String {
+    store.path().display().to_string()
+}
+
 fn unusable(folder: &std::path::Path, error: &Error) -> Failure {
     Failure::environment(format!("the store {} can't be used: {error}", folder.display()))
 }

@@ -4,13 +4,14 @@ use serde::Serialize;
 
 use super::amount::Size;
 use super::args::{Pack, Unpack};
-use super::{change, look, unless_interrupted, until_interrupted};
+use super::{change, look, place, unless_interrupted, until_interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, counted};
 
 /// The documented form of `pack --json`.
 #[derive(Debug, Serialize)]
 struct PackReport {
+    store: String,
     path: String,
     artifacts: u64,
     bytes: u64,
@@ -19,6 +20,7 @@ struct PackReport {
 /// The documented form of `unpack --json`.
 #[derive(Debug, Serialize)]
 struct UnpackReport {
+    store: String,
     added: u64,
     present: u64,
     rejected: Vec<RejectedShown>,
@@ -27,7 +29,7 @@ struct UnpackReport {
 #[derive(Debug, Serialize)]
 struct RejectedShown {
     fingerprint: String,
-    why: String,
+    error: String,
 }
 
 /// Writes a bundle.
@@ -46,6 +48,7 @@ pub(crate) fn pack(arguments: &Pack) -> Result<Exit, Failure> {
     };
     let packed = unless_interrupted(packed, &interrupt, "no bundle was written")?;
     let report = PackReport {
+        store: place(&store),
         path: packed.path.display().to_string(),
         artifacts: packed.artifacts,
         bytes: packed.bytes,
@@ -75,6 +78,7 @@ pub(crate) fn unpack(arguments: &Unpack) -> Result<Exit, Failure> {
         "what was added until then stays: unpack again for the rest",
     )?;
     let report = UnpackReport {
+        store: place(&store),
         added: unpacked.added,
         present: unpacked.present,
         rejected: unpacked
@@ -82,7 +86,7 @@ pub(crate) fn unpack(arguments: &Unpack) -> Result<Exit, Failure> {
             .iter()
             .map(|(fingerprint, why)| RejectedShown {
                 fingerprint: fingerprint.to_string(),
-                why: why.to_string(),
+                error: why.to_string(),
             })
             .collect(),
     };
@@ -92,7 +96,7 @@ pub(crate) fn unpack(arguments: &Unpack) -> Result<Exit, Failure> {
     let present = counted(report.present, "was there", "were there");
     output::note(format!("added {}, {present}", report.added));
     for rejected in &report.rejected {
-        output::error(format!("{} was left out: {}", rejected.fingerprint, rejected.why));
+        output::error(format!("{} was left out: {}", rejected.fingerprint, rejected.error));
     }
     Ok(if report.rejected.is_empty() { Exit::Ok } else { Exit::SomeFailed })
 }

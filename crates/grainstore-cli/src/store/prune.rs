@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::amount::Size;
 use super::args::{Clear, Prune};
 use super::confirm::confirm;
-use super::{change, open_to_look, unless_interrupted, until_interrupted};
+use super::{change, open_to_look, place, unless_interrupted, until_interrupted};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, counted};
 
@@ -16,15 +16,17 @@ const STANDING: &str =
 /// The documented form of `prune --json`.
 #[derive(Debug, Default, Serialize)]
 struct PruneReport {
+    store: Option<String>,
     removed: u64,
-    removed_bytes: u64,
+    removed_disk_bytes: u64,
     kept: u64,
-    kept_bytes: u64,
+    kept_disk_bytes: u64,
 }
 
 /// The documented form of `clear --json`.
 #[derive(Debug, Default, Serialize)]
 struct ClearReport {
+    store: Option<String>,
     removed: u64,
 }
 
@@ -43,10 +45,11 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
         let store = change(&arguments.common.store, options)?;
         let pruned = unless_interrupted(store.prune(arguments.max_size.0), &interrupt, STANDING)?;
         report = PruneReport {
+            store: Some(place(&store)),
             removed: pruned.removed,
-            removed_bytes: pruned.removed_bytes,
+            removed_disk_bytes: pruned.removed_bytes,
             kept: pruned.kept,
-            kept_bytes: pruned.kept_bytes,
+            kept_disk_bytes: pruned.kept_bytes,
         };
     }
     if arguments.common.json {
@@ -55,9 +58,9 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
     output::note(format!(
         "removed {}, {}; kept {}, {}",
         counted(report.removed, "file", "files"),
-        Size(report.removed_bytes),
+        Size(report.removed_disk_bytes),
         report.kept,
-        Size(report.kept_bytes)
+        Size(report.kept_disk_bytes)
     ));
     Ok(Exit::Ok)
 }
@@ -66,10 +69,10 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Exit, Failure> {
 pub(crate) fn clear(arguments: &Clear) -> Result<Exit, Failure> {
     let mut report = ClearReport::default();
     if let Some(store) = open_to_look(&arguments.common.store)? {
-        let place = store.path().display();
+        let at = place(&store);
         let what = match &arguments.namespace {
-            Some(name) => format!("this deletes every artifact of the namespace {name} in {place}"),
-            None => format!("this deletes every artifact in {place}"),
+            Some(name) => format!("this deletes every artifact of the namespace {name} in {at}"),
+            None => format!("this deletes every artifact in {at}"),
         };
         if !confirm(arguments.consent.yes, &what)? {
             return Ok(Exit::Ok);
@@ -80,6 +83,7 @@ pub(crate) fn clear(arguments: &Clear) -> Result<Exit, Failure> {
             Some(name) => store.purge(name),
             None => store.clear(),
         };
+        report.store = Some(place(&store));
         report.removed = unless_interrupted(removed, &interrupt, STANDING)?;
     }
     if arguments.common.json {

@@ -9,14 +9,15 @@ use serde_json::Value;
 use super::amount::{Size, ago};
 use super::args::Show;
 use super::describe::Described;
-use super::open_to_look;
 use super::select::is_called;
+use super::{open_to_look, place};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, BOLD};
 
 /// The documented form of `show --json`.
 #[derive(Debug, Serialize)]
 struct Shown {
+    store: Option<String>,
     artifacts: Vec<Whole>,
 }
 
@@ -37,8 +38,9 @@ struct MemberShown {
 
 /// Shows them.
 pub(crate) fn run(arguments: &Show) -> Result<Exit, Failure> {
-    let mut shown = Shown { artifacts: Vec::new() };
+    let mut shown = Shown { store: None, artifacts: Vec::new() };
     if let Some(store) = open_to_look(&arguments.common.store)? {
+        shown.store = Some(place(&store));
         for scanned in store.files() {
             let scanned = scanned?;
             if let Ok(entry) = &scanned.entry

@@ -7,7 +7,7 @@ use grainstore_artifacts::Statistics;
 use serde::Serialize;
 
 use super::amount::Size;
-use super::open_to_look;
+use super::{open_to_look, place};
 use crate::args::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, counted, human, millis};
@@ -49,7 +49,7 @@ struct Held {
 pub(crate) fn run(arguments: &Common) -> Result<Exit, Failure> {
     let mut report = Report::default();
     if let Some(store) = open_to_look(&arguments.store)? {
-        report.store = Some(store.path().display().to_string());
+        report.store = Some(place(&store));
         for scanned in store.files() {
             let scanned = scanned?;
             report.disk_bytes += scanned.disk;

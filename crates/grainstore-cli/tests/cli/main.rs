@@ -5,6 +5,7 @@ mod doctor;
 mod errors;
 #[cfg(unix)]
 mod interrupt;
+mod json;
 mod place;
 mod store;
 mod target;

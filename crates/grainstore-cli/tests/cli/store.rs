@@ -108,7 +108,8 @@ fn verify_says_whether_all_is_whole_and_what_is_not() {
     assert!(verified.out.contains("digest"), "{}", verified.out);
     verified.says("1 file is not whole, and 2 are whole");
     let json = place.run(&["verify", "--json"]).expect(1).json();
-    assert_eq!((&json["whole"], json["broken"].as_array().unwrap().len()), (&2.into(), 1));
+    assert_eq!((&json["artifacts"], &json["broken"]), (&2.into(), &1.into()));
+    assert_eq!(json["files"][0]["path"], broken.to_str().unwrap());
     place.run(&["ls"]).expect(0).says("not whole");
     // The next request makes it anew.
     place.run(&["warm", "--quiet", "--backend", "host"]).expect(0);
@@ -173,6 +174,7 @@ fn explain_names_the_nearest_key_and_what_differs() {
     let keys = host(&explained);
     assert_eq!(keys.len(), 3);
     assert!(keys.iter().all(|key| key["stored"] == true));
+    assert_eq!(keys[0]["variant"], "BLOCK=64");
 
     place.write("grainstore.toml", THREE.replace("64, 128, 256", "512"));
     let explained = place.run(&["explain", "saxpy", "--json"]).expect(0).json();
