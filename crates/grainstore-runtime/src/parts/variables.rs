@@ -9,10 +9,12 @@ impl Toolchain {
     /// those that `steers` says yes to, in the order of their names.
     #[must_use]
     pub fn with_variables(self, steers: impl Fn(&str) -> bool) -> Self {
-        let all = env::vars_os().map(|(name, value)| {
-            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        // Nearly all steer nothing, and are not copied: a key is made for every kernel of a warm start.
+        let chosen = env::vars_os().filter_map(|(name, value)| {
+            let name = name.to_string_lossy();
+            steers(&name).then(|| (name.into_owned(), value.to_string_lossy().into_owned()))
         });
-        with(&self, all.filter(|(name, _)| steers(name)).collect())
+        with(&self, chosen.collect())
     }
 }
 
