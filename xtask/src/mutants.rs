@@ -64,7 +64,11 @@ fn test(tool: &Command, files: &[&str]) -> Outcome {
             Ok(Ok(())) => {}
             Ok(Err(why)) => return Outcome::Failed(format!("{}: {why}", path.display())),
             Err(_) if outcome != Outcome::Passed => return outcome,
-            Err(why) => return Outcome::Failed(format!("{}: {why}", path.display())),
+            Err(_) => {
+                let why = "nothing to break there: files are named from the crate's sources, as \
+                           `cache/slot.rs`, and `.cargo/mutants.toml` leaves some out";
+                return Outcome::Failed(why.to_owned());
+            }
         }
         if fates.survivors().next().is_none() {
             break;

@@ -96,9 +96,11 @@ impl Bookmark {
             return;
         }
         let version = self.version.load(Ordering::Relaxed);
-        let odd = version | 1;
+        if version % 2 == 1 {
+            return;
+        }
         let (taken, not) = (Ordering::Acquire, Ordering::Relaxed);
-        if version == odd || self.version.compare_exchange(version, odd, taken, not).is_err() {
+        if self.version.compare_exchange(version, version + 1, taken, not).is_err() {
             return;
         }
         // The fence keeps the stores behind it from being seen before the odd number is.

@@ -158,6 +158,38 @@ fn a_bookmark_against_its_setting_to_another_cache() {
     });
 }
 
+/// A bookmark that nobody has set yet, and two who do at once.
+#[test]
+fn two_settings_of_a_bookmark_and_a_look() {
+    explore("two settings of a bookmark to values of two caches, and a look", 3, || {
+        let world = World::default();
+        let (cache, other) = (world.cache(2), world.cache(2));
+        let bookmark = Arc::new(Bookmark::new());
+        let (ours, theirs) = (world.ask(&cache, 1).unwrap(), world.ask(&other, 2).unwrap());
+        drop((cache.get(&1), other.get(&2)));
+        let setter = world.spawn({
+            let bookmark = bookmark.clone();
+            move || {
+                bookmark.set(&theirs);
+                theirs
+            }
+        });
+        world.step();
+        if let Some(pin) = other.try_get_at(&bookmark, |_| true) {
+            look(&pin, 2);
+        }
+        bookmark.set(&ours);
+        let theirs = setter.join().unwrap();
+        let found = (
+            cache.try_get_at(&bookmark, |_| true).map(|pin| look(&pin, 1)),
+            other.try_get_at(&bookmark, |_| true).map(|pin| look(&pin, 2)),
+        );
+        assert!(found.0.is_some() != found.1.is_some(), "it leads to the one or to the other");
+        drop((ours, theirs, other));
+        world.end(cache);
+    });
+}
+
 #[test]
 fn a_claim_against_an_idle_that_flips() {
     explore("a claim, its question, and a value that becomes busy", 4, || {
