@@ -18,7 +18,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Dice, Failure, failure};
-use grainstore::{Builder, Cache, DeviceId, Drain, Error, Family, Hooks, Ownership, Pinned};
+use grainstore::{
+    Bookmark, Builder, Cache, DeviceId, Drain, Error, Family, Hooks, Ownership, Pinned,
+};
 
 /// What a panic says that belongs to the test.
 const ON_PURPOSE: &str = "on purpose";
@@ -464,9 +466,11 @@ fn hits_and_victims_under_stress() {
             .unwrap()
     };
     let start = Instant::now();
+    let bookmarks: Arc<[Bookmark; 6]> = Arc::default();
     let workers: Vec<_> = (0..4)
         .map(|thread| {
             let (cache, alive, bad) = (cache.clone(), alive.clone(), gone_under_pin.clone());
+            let bookmarks = bookmarks.clone();
             thread::spawn(move || {
                 let mut dice = Dice::new(seed.wrapping_add(thread));
                 let mut held: HashMap<u64, Pinned<Grain>> = HashMap::new();
@@ -478,10 +482,15 @@ fn hits_and_victims_under_stress() {
                     };
                     // Each thread holds one at most, so that a place can always be found.
                     held.clear();
-                    let pin = match cache.get_or_build(&key, build) {
+                    let bookmark = &bookmarks[key as usize];
+                    let found = dice.one_in(2).then(|| cache.try_get_at(bookmark, |_| true));
+                    let answer =
+                        found.flatten().map_or_else(|| cache.get_or_build(&key, build), Ok);
+                    let pin = match answer {
                         Err(Error::Removed) => continue,
                         answer => answer.unwrap(),
                     };
+                    bookmark.set(&pin);
                     if pin.gone.load(Ordering::SeqCst) || pin.key != key {
                         bad.store(true, Ordering::SeqCst);
                     }
