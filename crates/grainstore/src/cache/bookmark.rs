@@ -38,6 +38,7 @@ use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Default)]
 pub struct Bookmark {
     /// Odd while somebody writes the rest, and another number after it. Who reads the rest, and the
     /// same even number before and after, has read what was written at once (a sequence lock: Boehm,
@@ -76,12 +77,7 @@ impl Bookmark {
     #[cfg(any(loom, shuttle))]
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            version: AtomicU64::new(0),
-            cache: AtomicU64::new(0),
-            grain: AtomicPtr::new(std::ptr::null_mut()),
-            serial: AtomicU64::new(0),
-        }
+        Self::default()
     }
 
     /// From now on it leads to this value. Writes nothing where it does already, nor while another
@@ -136,12 +132,6 @@ impl Place {
         // SAFETY: `Bookmark::set` wrote both at once, of one value. A grain lies in its cache's
         // arena, which lives as long as the cache.
         unsafe { &*self.grain.cast() }
-    }
-}
-
-impl Default for Bookmark {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -23,8 +23,6 @@ where
     V: Send + Sync + 'static,
 {
     cache: Cache<K, V>,
-    /// The cache's id, at hand.
-    id: u64,
     key: K,
     devices: DeviceSet,
     known: Option<Known<V>>,
@@ -50,8 +48,7 @@ where
     V: Send + Sync + 'static,
 {
     pub(crate) fn new(cache: Cache<K, V>, key: K, devices: DeviceSet) -> Self {
-        let id = cache.core().id;
-        Self { cache, id, key, devices, known: None }
+        Self { cache, key, devices, known: None }
     }
 
     /// Its key.
@@ -133,7 +130,7 @@ where
         let Some(known) = &self.known else { return Err(None) };
         // SAFETY: the grain lies in the arena of the cache, of which this slot is a handle.
         let grain = unsafe { known.grain.as_ref() };
-        let Some(slot) = local::recent(self.id) else { return Err(None) };
+        let Some(slot) = local::recent(self.cache.id) else { return Err(None) };
         self.cache.core().find_build(slot, (grain, known.index, known.serial), |_| true)
     }
 

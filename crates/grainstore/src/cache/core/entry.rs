@@ -88,6 +88,14 @@ pub(crate) struct Identity<K> {
     pub(crate) devices: DeviceSet,
 }
 
+impl<K: PartialEq> Identity<K> {
+    /// Whether this key on these devices is asked for here.
+    #[inline(always)]
+    pub(crate) fn is(&self, key: &K, devices: &DeviceSet) -> bool {
+        self.key == *key && self.devices == *devices
+    }
+}
+
 // SAFETY: the identity is written and taken by the one thread that owns the entry, under the
 // ledger's lock, and read in between by those who hold that lock or a pin. See `Grain` for the rest.
 unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Entry<K, V> {}

@@ -123,22 +123,32 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         // The first entry of this hash's tag, as far as can be seen: nearly always of this hash.
         let Some(index) = self.index.probe(hash, Some) else { return Err(None) };
         let entry = self.entry(index);
-        // A pin from here on, since the key's own comparison may panic.
-        let pin = Pinned::new(&entry.grain, Some(slot.announce(index, &entry.grain.state)?));
-        // SAFETY: the entry is pinned.
-        let identity = unsafe { entry.identity() };
-        if identity.key == *key
-            && identity.devices == *devices
-            && slot.note_at_once(index, &self.clock)
-        {
+        // SAFETY: the entry is pinned when this is asked.
+        let is_it = |_: &V| unsafe { entry.identity() }.is(key, devices);
+        self.pin_at_once(slot, &entry.grain, index, is_it)
+    }
+
+    /// What is resident in this grain, whose index that is, pinned in that slot, if it is `wanted`; then
+    /// this is a use of it. Otherwise what the caller has to give up.
+    #[inline(always)]
+    fn pin_at_once(
+        &self,
+        slot: ReaderSlot,
+        grain: &Grain<V>,
+        index: u32,
+        wanted: impl FnOnce(&V) -> bool,
+    ) -> Result<Pinned<V>, Option<ReaderSlot>> {
+        // A pin from here on, since the user's code may panic.
+        let pin = Pinned::new(grain, Some(slot.announce(index, &grain.state)?));
+        if wanted(&pin) && slot.note_at_once(index, &self.clock) {
             Ok(pin)
         } else {
             Err(pin.into_slot())
         }
     }
 
-    /// The value of that build, pinned, in a straight line, if it is resident in this grain, whose
-    /// index that is, and `wanted`. Otherwise what the caller has to give up.
+    /// The value of that build, if it is resident in this grain and `wanted`: see
+    /// [`pin_at_once`](Self::pin_at_once).
     #[inline(always)]
     pub(crate) fn find_build(
         &self,
@@ -146,14 +156,9 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
         (grain, index, serial): (&Grain<V>, u32, u64),
         wanted: impl FnOnce(&V) -> bool,
     ) -> Result<Pinned<V>, Option<ReaderSlot>> {
-        // A pin from here on, since `wanted` may panic.
-        let pin = Pinned::new(grain, Some(slot.announce(index, &grain.state)?));
         // A serial number is never used twice, and cannot change while the entry is pinned.
-        if grain.serial() == serial && wanted(&pin) && slot.note_at_once(index, &self.clock) {
-            Ok(pin)
-        } else {
-            Err(pin.into_slot())
-        }
+        let is_it = |value: &V| grain.serial() == serial && wanted(value);
+        self.pin_at_once(slot, grain, index, is_it)
     }
 
     /// The value that a bookmark leads to: see [`find_build`](Self::find_build). The id is this
@@ -199,8 +204,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             local::set_recent(self.id, slot);
             let pin = Pinned::new(&entry.grain, Some(slot));
             // SAFETY: the entry is pinned.
-            let identity = unsafe { entry.identity() };
-            let same = identity.key == *key && identity.devices == *devices;
+            let same = unsafe { entry.identity() }.is(key, devices);
             (same && reader.note(index, &self.clock)).then_some(pin)
         })
     }
@@ -216,8 +220,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             }
             let pin = self.pin(&entry.grain, reader)?;
             // SAFETY: the entry is pinned.
-            let identity = unsafe { entry.identity() };
-            if identity.key != *key || identity.devices != *devices {
+            if !unsafe { entry.identity() }.is(key, devices) {
                 return None;
             }
             self.note_hit(&entry.grain, &pin, reader);
@@ -282,7 +285,7 @@ impl<K: Key, V: Send + Sync + 'static> Core<K, V> {
             let entry = self.entry(index);
             // SAFETY: what is in the index is not vacant while the lock is held.
             let identity = unsafe { entry.identity() };
-            let same = entry.hash() == hash && identity.key == *key && identity.devices == *devices;
+            let same = entry.hash() == hash && identity.is(key, devices);
             same.then_some(entry)
         })
     }
