@@ -56,6 +56,8 @@ impl Distrust {
                 "name a copy in a private folder",
             ),
         };
+        // What was named may be anybody's, and of use: a device, say.
+        let is_named = layer == Some(path);
         let path = path.display();
         write!(f, "compiled kernels are not loaded from {place}, since {path} ")?;
         match self {
@@ -68,6 +70,10 @@ impl Distrust {
                 "may be written by others (mode {mode:04o}): run `chmod go-w {path}`, or {private}"
             ),
             Self::Link => f.write_str("is a symbolic link: remove it"),
+            Self::Kind if is_named => f.write_str(
+                "is something else than it should be: name the file of a bundle, or the folder of \
+                 a store",
+            ),
             Self::Kind => f.write_str("is something else than it should be: remove it"),
             Self::LinkLoop => f.write_str("is behind too many symbolic links: untangle them"),
         }

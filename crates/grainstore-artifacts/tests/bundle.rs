@@ -191,6 +191,8 @@ fn a8_what_cannot_be_packed_or_unpacked_says_what_to_name_instead() {
         std::os::unix::fs::symlink(&bundle, at("link")).unwrap();
         let text = store.unpack(at("link")).unwrap_err().to_string();
         assert!(text.contains("name the file that it leads to"), "{text}");
+        let text = store.unpack("/dev/null").unwrap_err().to_string();
+        assert!(text.contains("name the file of a bundle") && !text.contains("remove"), "{text}");
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Show {
 #[derive(Debug, Args)]
 pub(crate) struct Prune {
     /// How much may stay: bytes, or with K, M or G for powers of 1024
-    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    #[arg(long, value_name = "SIZE", default_value = "1G", allow_negative_numbers = true)]
     pub(crate) max_size: Size,
 
     #[command(flatten)]

@@ -131,7 +131,9 @@ fn what_deletes_wants_a_word_where_nobody_can_be_asked() {
     let size = (2 * one + 4096).to_string();
     let pruned = place.run(&["prune", "--yes", "--max-size", &size, "--json"]).expect(0).json();
     assert_eq!((&pruned["removed"], &pruned["kept"]), (&1.into(), &2.into()));
-    place.run(&["prune", "--yes", "--max-size", "plenty"]).expect(2).says("500M");
+    for wrong in ["plenty", "-1"] {
+        place.run(&["prune", "--yes", "--max-size", wrong]).expect(2).says("500M");
+    }
     place.run(&["clear", "--yes", "--namespace", "other"]).expect(0).says("removed 0");
     assert_eq!(place.run(&["clear", "--yes", "--json"]).expect(0).json()["removed"], 2);
     assert!(place.stored().is_empty());
